@@ -1,5 +1,6 @@
 # schedlab: every goal installs what it misses (scripts/setup) and says so.
 #   make build   the command, target/release/schedlab, with the schedulers in it
+#   make quick   the same at target/quick/schedlab, a little slower and built many times faster: to try a change
 #   make demo    real schedulers compared on the chat workload, in seconds
 #   make test    everything that has to hold: format, lints, tidy, tests, VM
 #   make swarm   1,000 fresh random runs of every scheduler with all checkers
@@ -11,12 +12,16 @@ CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build demo test swarm fuzz bench objects install uninstall clean
+.PHONY: build quick demo test swarm fuzz bench objects install uninstall clean
 
 # Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
 	@scripts/setup build
 	env -u MAKEFLAGS -u MFLAGS -u DESTDIR -u PREFIX $(CARGO) build --release --locked -p schedlab
+
+quick:
+	@scripts/setup build
+	env -u MAKEFLAGS -u MFLAGS -u DESTDIR -u PREFIX $(CARGO) build --profile quick --locked -p schedlab
 
 objects:
 	@scripts/setup build

@@ -86,12 +86,6 @@ impl Function {
     pub fn slot_count(&self) -> u32 {
         self.slot_count
     }
-
-    /// The function's length in instructions; a 64-bit immediate load is one.
-    #[must_use]
-    pub fn insn_count(&self) -> u32 {
-        self.op_count
-    }
 }
 
 /// Where compiled code finds the elements of an array map.

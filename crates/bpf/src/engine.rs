@@ -438,12 +438,6 @@ impl<'a> Vm<'a> {
         self.locks -= 1;
     }
 
-    /// Instructions that the run may still execute.
-    #[must_use]
-    pub fn budget_left(&self) -> u64 {
-        self.left
-    }
-
     /// Counts work that a call does for the program, as if it were so many instructions: see [`WORK_FREE`].
     ///
     /// # Errors

@@ -5,10 +5,11 @@
 //! sockets, ...). Of a run with several families the widest bar counts. Schedulers are pooled: few workloads were measured under
 //! each one. The bar of a change between two schedulers is made of pairs of cells of one workload, whose errors are alike in part.
 
-use crate::comparison::{Comparison, Verdict, cell_of, distinct};
-use crate::fidelity::{Fidelity, FidelityCell};
+use crate::cells::{cell_of, distinct};
+use crate::comparison::{Comparison, Verdict};
+use crate::fidelity::{FIGURES, Fidelity, FidelityCell};
 use crate::format::number;
-use crate::table::unit_text;
+use crate::format::unit_text;
 use schedlab_base::{Metric, counted};
 use schedlab_trace::{Backend, RunRecord, Validation};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,16 +20,6 @@ pub const COVERAGE: f64 = 80.0;
 /// The rank of the error that a bar is made of. Above [`COVERAGE`], since cells of one workload err alike: with a workload left
 /// out, bars of this level cover that part of its cells.
 const LEVEL: f64 = 0.85;
-
-/// The figures that have bars.
-pub(crate) const FIGURES: [&str; 6] = [
-    "context_switches",
-    "throughput",
-    "run_delay_ns_p50",
-    "run_delay_ns_p95",
-    "wakeup_latency_ns_p50",
-    "wakeup_latency_ns_p95",
-];
 
 /// The bar of a figure: the kernel's value is the simulated one, divided or multiplied by at most a factor.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 //! One line a metric of a run: the form that spreadsheets and data frames read.
 
-use crate::comparison::{cell_of, scheduler_label};
+use crate::cells::{cell_of, scheduler_label};
 use crate::goals::JudgedGoal;
 use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{Provenance, RunRecord, Standing, WaitFigures};
@@ -94,8 +94,8 @@ fn wait_metrics(latency: &str, figures: &WaitFigures) -> [(String, u64, &'static
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
     use crate::goals::judge_goals;
+    use crate::made_up::run;
     use crate::names::tests::nasty;
     use schedlab_base::Goal;
     use schedlab_trace::ExitKind;

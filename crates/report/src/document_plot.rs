@@ -1,7 +1,7 @@
 //! Pictures of a document's tables, published beside measured: SVG files that stand alone in a page of the book.
 
 use crate::format::number;
-use crate::html::step;
+use crate::html::plot::step;
 use crate::names::{escape, label};
 use schedlab_base::counted;
 use schedlab_reproduction::{Curves, DocumentOutcome, Judgement, RowOutcome, TableOutcome};

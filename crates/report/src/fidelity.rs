@@ -8,6 +8,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The figures that have bars.
+pub(crate) const FIGURES: [&str; 6] = [
+    "context_switches",
+    "throughput",
+    "run_delay_ns_p50",
+    "run_delay_ns_p95",
+    "wakeup_latency_ns_p50",
+    "wakeup_latency_ns_p95",
+];
+
 /// A comparison of the two arms over schedulers, workloads and numbers of CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -357,7 +367,7 @@ impl Fidelity {
     /// # Errors
     /// As [`Fidelity::from_json`].
     pub fn part(text: &str, cpus: usize) -> Result<Fidelity, String> {
-        let figures = crate::bars::FIGURES.map(|figure| format!("\"figure\":\"{figure}\","));
+        let figures = FIGURES.map(|figure| format!("\"figure\":\"{figure}\","));
         let number = |line: &str| line.split_once("\"cpus\":")?.1.split(',').next()?.parse::<usize>().ok();
         let (head, cells) = text.split_once(CELLS).ok_or("there are no cells")?;
         let mut others = BTreeSet::new();
@@ -458,7 +468,7 @@ mod tests {
             migrations: 0,
         };
         let run = |shares: [f64; 2]| {
-            let mut run = crate::comparison::tests::run("o1", 1, 1.0);
+            let mut run = crate::made_up::run("o1", 1, 1.0);
             run.tasks = vec![task("hog/0", shares[0]), task("other", 0.1), task("hog/1", shares[1])];
             run
         };

@@ -28,6 +28,11 @@ pub fn signed(value: f64) -> String {
     if value > 0.0 { format!("+{text}") } else { text }
 }
 
+/// A unit as it stands behind a number: nothing for plain numbers.
+pub(crate) fn unit_text(unit: &str) -> &str {
+    if unit == "1" { "" } else { unit }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

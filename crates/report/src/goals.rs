@@ -1,8 +1,10 @@
 //! Goals judged: which schedulers keep the bounds that a workload sets, and by how much.
 
-use crate::comparison::{Cell, Trust, cell_of, distinct, scheduler_label};
+use crate::cells::{Cell, cell_of, distinct, scheduler_label};
+use crate::format::unit_text;
 use crate::format::{number, signed};
-use crate::table::{table, unit_text};
+use crate::table::table;
+use crate::trust::Trust;
 use crate::workload_names::WorkloadNames;
 use schedlab_base::{Goal, counted};
 use schedlab_trace::{RunRecord, Standing, WorkloadRecord};
@@ -210,7 +212,7 @@ pub fn goals_text(goals: &[JudgedGoal]) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::Relation;
     use schedlab_trace::{ExitKind, Warning, WarningKind};
 

@@ -1,10 +1,11 @@
 //! Judged goals in result files.
 
-use crate::comparison::{Cell, Trust};
+use crate::cells::Cell;
 use crate::goals::{GoalVerdict, JudgedGoal};
-use crate::json::{JsonError, backend_in};
-use crate::result_file::Workload;
+use crate::json_words::{JsonError, backend_in};
+use crate::parts_json::Workload;
 use crate::schema::names::{backends, goal_verdicts, relations};
+use crate::trust::Trust;
 use crate::trust_json::TrustFile;
 use crate::units::unit;
 use schedlab_base::{Goal, Relation};

@@ -1,33 +1,31 @@
 //! Runs and comparisons as JSON and back. The form is `result_file.rs`; field
 //! order and formatting are fixed, so equal runs give equal bytes.
 
-use crate::comparison::{Cell, Comparison, Sample, Trust, Verdict, scheduler_label};
+use crate::cells::{Cell, scheduler_label};
+use crate::comparison::{Comparison, Sample, Verdict};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
+use crate::json_words::{JsonError, SCHEMA, backend_in, better_in, better_name, counters_in};
 use crate::names::visible_json;
 use crate::pairs::{Pairs, Value, texts, values};
+use crate::parts_json::{Figure, JsonTask, Workload};
 use crate::printed_json::{PrintedFile, callbacks_in, callbacks_out, printed_in};
 use crate::ranking::Ranked;
-use crate::result_file::{
-    Buckets, Compared, Exit, Figure, File, Header, JsonTask, Run, Samples, Side, Table, Workload,
-};
+use crate::result_file::{Buckets, Compared, Exit, File, Header, Run, Samples, Side, Table};
+use crate::trust::Trust;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, ValidationFile, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
 use crate::workload_names::WorkloadNames;
-use schedlab_base::{Better, DurationNs, Metric, counted};
+use schedlab_base::{DurationNs, counted};
 use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{
-    Backend, Bucket, Counter, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series,
-    Standing, TaskRecord, Warning, WarningKind, WorkloadRecord,
+    Bucket, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, Standing, Warning,
+    WarningKind,
 };
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-
-/// The number of the schema that is written, and the only one that is read.
-pub const SCHEMA: u32 = 1;
+use std::collections::BTreeSet;
 
 /// What a result file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,18 +120,6 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     seen.join(", ")
 }
 
-/// Why a result file cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JsonError(pub String);
-
-impl fmt::Display for JsonError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for JsonError {}
-
 /// Writes a result file, with a newline at its end.
 pub fn to_json(document: &Document) -> String {
     let file = File {
@@ -171,28 +157,6 @@ pub fn from_json(text: &str) -> Result<Document, JsonError> {
     let warnings = file.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?;
     let File { ranking, reproduction, sensitivity, .. } = file;
     Ok(Document { runs, comparisons, ranking, goals, reproduction, sensitivity, waits, warnings })
-}
-
-pub(crate) fn better_name(better: Better) -> &'static str {
-    match better {
-        Better::Higher => "higher",
-        Better::Lower => "lower",
-        Better::Neither => "neither",
-    }
-}
-
-fn better_in(name: &str) -> Result<Better, JsonError> {
-    [Better::Higher, Better::Lower, Better::Neither]
-        .into_iter()
-        .find(|better| better_name(*better) == name)
-        .ok_or_else(|| JsonError(format!("better '{name}': higher, lower or neither")))
-}
-
-pub(crate) fn backend_in(name: &str) -> Result<Backend, JsonError> {
-    Backend::ALL
-        .into_iter()
-        .find(|backend| backend.name() == name)
-        .ok_or_else(|| JsonError(format!("backend '{name}': sim, host or vm")))
 }
 
 fn exit_in(exit: Exit) -> Result<ExitRecord, JsonError> {
@@ -290,73 +254,6 @@ fn series_in(series: Pairs<Samples>) -> Vec<Series> {
         values: samples.values,
     };
     series.0.into_iter().map(one).collect()
-}
-
-pub(crate) fn counters_in(values: Pairs<u64>, meanings: Pairs<String>) -> Vec<Counter> {
-    let mut meanings: BTreeMap<String, String> = meanings.0.into_iter().collect();
-    let counter = |(name, value): (String, u64)| {
-        let meaning = meanings.remove(&name).unwrap_or_default();
-        Counter { name, value, meaning }
-    };
-    values.0.into_iter().map(counter).collect()
-}
-
-impl Workload {
-    pub(crate) fn new(workload: &WorkloadRecord) -> Workload {
-        Workload { name: workload.name.clone(), params: values(&workload.params) }
-    }
-
-    pub(crate) fn read(self) -> WorkloadRecord {
-        WorkloadRecord { name: self.name, params: texts(self.params) }
-    }
-}
-
-impl JsonTask {
-    pub(crate) fn new(task: &TaskRecord) -> JsonTask {
-        JsonTask {
-            name: task.name.clone(),
-            nice: task.nice,
-            cpu_time_ns: task.cpu_time.0,
-            share: task.share,
-            switches: task.switches,
-            migrations: task.migrations,
-        }
-    }
-
-    pub(crate) fn read(self) -> TaskRecord {
-        TaskRecord {
-            name: self.name,
-            nice: self.nice,
-            cpu_time: DurationNs(self.cpu_time_ns),
-            share: self.share,
-            switches: self.switches,
-            migrations: self.migrations,
-        }
-    }
-}
-
-impl Figure {
-    fn new(metric: &Metric) -> Figure {
-        Figure {
-            value: metric.value.is_finite().then_some(metric.value),
-            unit: metric.unit.to_string(),
-            better: better_name(metric.better).to_string(),
-        }
-    }
-
-    /// Metrics by name.
-    pub(crate) fn all(metrics: &[Metric]) -> Pairs<Figure> {
-        Pairs(metrics.iter().map(|metric| (metric.name.clone(), Figure::new(metric))).collect())
-    }
-
-    /// The metrics again.
-    pub(crate) fn read_all(figures: Pairs<Figure>) -> Result<Vec<Metric>, JsonError> {
-        let read = |(name, figure): (String, Figure)| {
-            let value = figure.value.unwrap_or(f64::NAN);
-            Ok(Metric::new(&name, value, unit(&figure.unit), better_in(&figure.better)?))
-        };
-        figures.0.into_iter().map(read).collect()
-    }
 }
 
 fn run_in(run: Run) -> Result<RunRecord, JsonError> {
@@ -489,7 +386,8 @@ fn comparison_in(compared: Compared) -> Result<Comparison, JsonError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{compare, tests::run};
+    use crate::comparison::compare;
+    use crate::made_up::run;
     use crate::ranking::ranking;
     use schedlab_stats::Level;
 

@@ -4,7 +4,6 @@ use crate::bars::{Bar, Bars};
 use crate::fidelity::{Fidelity, FidelityCell};
 use crate::format::{number, signed};
 use crate::names::visible_json;
-use crate::schema::names::outcomes;
 use crate::table::table;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -58,6 +57,11 @@ impl Outcome {
     pub(crate) fn name(self) -> &'static str {
         Outcome::ALL.iter().find(|(one, _)| *one == self).map_or("", |(_, name)| name)
     }
+}
+
+/// Their names, for the schema.
+fn outcomes() -> Vec<&'static str> {
+    Outcome::ALL.map(|(_, name)| name).into()
 }
 
 /// One pair under one workload.

@@ -1,8 +1,9 @@
 //! Test: names that an attacker chose, through every output.
 
-use crate::comparison::{LEAST_EFFECT, compare, tests::run};
+use crate::comparison::{LEAST_EFFECT, compare};
 use crate::html::{HtmlPage, to_html};
 use crate::json::{Document, from_json, to_json};
+use crate::made_up::run;
 use crate::names::tests::nasty;
 use crate::names::{is_hidden, visible};
 use crate::perfetto::PerfettoSink;

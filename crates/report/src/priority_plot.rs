@@ -1,6 +1,6 @@
 //! The picture of how the priorities of a run's tasks went: an SVG that stands alone or in a page.
 
-use crate::html::step;
+use crate::html::plot::step;
 use crate::names::{escape, label};
 use schedlab_base::DurationNs;
 use schedlab_trace::{PriorityCourse, RunRecord};
@@ -140,7 +140,7 @@ fn time_axis(svg: &mut String, scale: &Scale, top: f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::{TaskId, TimeNs};
     use schedlab_trace::Priorities;
 

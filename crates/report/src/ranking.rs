@@ -1,6 +1,7 @@
 //! Schedulers ranked over several workloads, by the main figure of each: how many times as good as the first scheduler.
 
-use crate::comparison::{Cell, Comparison, Verdict, main_metric, scheduler_label};
+use crate::cells::{Cell, main_metric, scheduler_label};
+use crate::comparison::{Comparison, Verdict};
 use crate::format::number;
 use crate::table::table;
 use schedlab_base::{Better, counted};
@@ -175,7 +176,8 @@ pub fn ranking_table(ranking: &[Ranked]) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::comparison::{compare, tests::run};
+    use crate::comparison::compare;
+    use crate::made_up::run;
     use schedlab_stats::Level;
     use schedlab_trace::ExitKind;
 

@@ -2,8 +2,9 @@
 //! of the Python package are made of these structs: a field's comment is its description there, in Markdown.
 
 use crate::goals_json::GoalFile;
-use crate::json::SCHEMA;
+use crate::json_words::SCHEMA;
 use crate::pairs::{Pairs, Value};
+use crate::parts_json::{Figure, JsonTask, Workload};
 use crate::printed_json::{CallbackFile, PrintedFile, is_zero};
 use crate::ranking::Ranked;
 use crate::schema::names::{backends, betters, comparison_verdicts, exit_kinds, standings};
@@ -62,16 +63,6 @@ impl Header {
     pub(crate) fn new() -> Header {
         Header { version: env!("CARGO_PKG_VERSION").to_string(), schema: SCHEMA }
     }
-}
-
-/// A workload.
-#[derive(Serialize, Deserialize, JsonSchema)]
-pub(crate) struct Workload {
-    /// Its name as `-w` takes it, or the file.
-    pub(crate) name: String,
-    /// Its parameters, with the defaults filled in.
-    #[serde(default)]
-    pub(crate) params: Pairs<Value>,
 }
 
 /// One run of one scheduler.
@@ -225,37 +216,6 @@ pub(crate) struct Samples {
     pub(crate) unit: String,
     /// In the order in which they came.
     pub(crate) values: Vec<f64>,
-}
-
-/// A figure of a run.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Metric")]
-pub(crate) struct Figure {
-    /// In `unit`; null where a run was too short to have one.
-    pub(crate) value: Option<f64>,
-    /// Its unit; empty for a number of things and for a fraction.
-    pub(crate) unit: String,
-    /// Its good direction: `higher`, `lower`, `neither`.
-    #[schemars(extend("enum" = betters()))]
-    pub(crate) better: String,
-}
-
-/// What a task got.
-#[derive(Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "Task")]
-pub(crate) struct JsonTask {
-    /// Its name; `(forked)` for all forked ones.
-    pub(crate) name: String,
-    /// Its nice value.
-    pub(crate) nice: i32,
-    /// Its time on CPUs, in ns.
-    pub(crate) cpu_time_ns: u64,
-    /// Its CPU time over the run's length; one CPU is 1.
-    pub(crate) share: f64,
-    /// How often it got a CPU.
-    pub(crate) switches: u64,
-    /// How often that was another CPU than the last time.
-    pub(crate) migrations: u64,
 }
 
 /// One metric of one scheduler against the first one.

@@ -1,11 +1,11 @@
 //! What a run's record says about how far it can be trusted, as JSON: waits of tasks, warnings, provenance, and what
 //! followed an ejection.
 
-use crate::comparison::Trust;
-use crate::json::JsonError;
+use crate::json_words::JsonError;
 use crate::pairs::Pairs;
-use crate::result_file::{Figure, JsonTask};
+use crate::parts_json::{Figure, JsonTask};
 use crate::schema::names::{scopes, standings, warning_kinds};
+use crate::trust::Trust;
 use schedlab_base::DurationNs;
 use schedlab_trace::{
     AfterEjection, Provenance, Standing, Validation, WaitFigures, WaitRecord, WaitScope, Warning,

@@ -1,7 +1,9 @@
 //! The void runs of a comparison, which are in no mean: a row for each scheduler and cell, and why its first one ended.
 
-use crate::comparison::{cell_of, distinct, scheduler_label};
-use crate::table::{exit_text, table, workload_text};
+use crate::cells::{cell_of, distinct, scheduler_label};
+use crate::run_tables::exit_text;
+use crate::table::table;
+use crate::workload_names::workload_text;
 use schedlab_trace::RunRecord;
 
 /// The void runs; nothing where all runs came to their end. A scheduler without another run has no verdict.
@@ -37,7 +39,7 @@ fn exit_words(run: &RunRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_trace::ExitKind;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Waits of tasks for each other, as JSON and back: the part of `docs/results.md` named `waits`.
 
-use crate::json::{JsonError, counters_in};
+use crate::json_words::{JsonError, counters_in};
 use crate::pairs::Pairs;
 use crate::schema::names::{confidences, mechanisms};
 use schedlab_base::DurationNs;

@@ -1,6 +1,5 @@
 //! Short names of workloads that stand side by side: the name, and the parameters in which those of one name differ.
 
-use crate::table::workload_text;
 use schedlab_trace::WorkloadRecord;
 use std::collections::BTreeMap;
 
@@ -52,6 +51,12 @@ fn record(text: &str) -> WorkloadRecord {
         split.and_then(|(name, params)| Some((name, params.split(',').map(pair).collect::<Option<_>>()?)));
     let (name, params) = read.unwrap_or((text, Vec::new()));
     WorkloadRecord { name: name.to_string(), params }
+}
+
+/// `chat:rooms=10,messages=50`.
+pub(crate) fn workload_text(workload: &WorkloadRecord) -> String {
+    let params: Vec<String> = workload.params.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if params.is_empty() { workload.name.clone() } else { format!("{}:{}", workload.name, params.join(",")) }
 }
 
 #[cfg(test)]

@@ -195,22 +195,20 @@ impl Messages {
 /// Program runs between two looks at the ring buffers. Chosen: a reader that never sleeps is not far behind.
 const RUNS_PER_DRAIN: u32 = 64;
 
-/// The ring buffers of the object. They are not read here, so they are emptied and counted.
+/// The ring buffers of the object. They are not read here, so they are emptied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rings {
     maps: Vec<MapId>,
     /// The user space reads the rings.
     pub(crate) are_read: bool,
     runs: u32,
-    /// Records taken out so far.
-    pub(crate) records: u64,
 }
 
 impl Rings {
     /// The rings of an object.
     pub(crate) fn new(runtime: &Runtime) -> Rings {
         let rings = runtime.maps.iter().filter(|(_, map)| map.kind() == MapType::RINGBUF);
-        Rings { maps: rings.map(|(id, _)| id).collect(), are_read: false, runs: 0, records: 0 }
+        Rings { maps: rings.map(|(id, _)| id).collect(), are_read: false, runs: 0 }
     }
 
     /// The object has some.
@@ -230,7 +228,7 @@ impl Rings {
 
     fn drain(&mut self, runtime: &mut Runtime, mem: &Memory) {
         for map in &self.maps {
-            self.records += runtime.maps.ring_drain(*map, mem).len() as u64;
+            runtime.maps.ring_drain(*map, mem);
         }
     }
 }

@@ -12,6 +12,7 @@ mod record;
 pub mod samples;
 mod standing;
 mod summary;
+mod task_summary;
 mod timeline;
 mod wait_record;
 pub mod waits;
@@ -29,7 +30,8 @@ pub use record::{
     RunRecord, SchedulerTable, Series, TaskRecord, Validation, WorkloadRecord,
 };
 pub use standing::Standing;
-pub use summary::{Look, Summary, TaskSummary};
+pub use summary::{Look, Summary};
+pub use task_summary::TaskSummary;
 pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};
 pub use wait_record::{Names, WaitFigures, WaitRecord, WaitScope, WorstWait};
 pub use warnings::{Bounds, IDLE_LOOK, IdleBeside, WATCHDOG, Warning, WarningKind, falls_behind};

@@ -4,74 +4,10 @@ use crate::distribution::{Distribution, latencies, percentile_metrics};
 use crate::event::{Event, EventKind, Sink, TaskState};
 use crate::histogram::{Histogram, bucket};
 use crate::latency::{LongWait, Stretches, TaskWaits};
+use crate::task_summary::{NEVER, NOWHERE, TaskSummary};
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
 use std::collections::BTreeMap;
 use std::ops::Range;
-
-/// What is known of one task so far.
-///
-/// A cache line: with thousands of tasks the host waits for memory more than for anything else.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-pub struct TaskSummary {
-    /// CPU time, context switches into the task and changes of CPU.
-    pub cpu_time: DurationNs,
-    /// Times it was switched to.
-    pub switches: u64,
-    /// Times it ran on another CPU than the time before.
-    pub migrations: u64,
-    /// Runnable but not running, in total.
-    pub run_delay: DurationNs,
-    /// The CPU that it ran on last, or [`NOWHERE`].
-    last_cpu: CpuId,
-    /// The CPU that it was put on last.
-    queued_on: CpuId,
-    /// Whether it waits because of a wakeup (and not of a preemption).
-    woken: bool,
-    /// When it became runnable without running, or [`NEVER`].
-    waiting_since: TimeNs,
-    /// Since when it runs, or [`NEVER`].
-    running_since: TimeNs,
-}
-
-/// No CPU, and no time.
-const NOWHERE: CpuId = CpuId(u32::MAX);
-const NEVER: TimeNs = TimeNs::MAX;
-
-impl Default for TaskSummary {
-    fn default() -> TaskSummary {
-        TaskSummary {
-            cpu_time: DurationNs::ZERO,
-            switches: 0,
-            migrations: 0,
-            run_delay: DurationNs::ZERO,
-            last_cpu: NOWHERE,
-            queued_on: NOWHERE,
-            woken: false,
-            waiting_since: NEVER,
-            running_since: NEVER,
-        }
-    }
-}
-
-impl TaskSummary {
-    /// It stops running, if it does: since when it ran.
-    fn stop(&mut self, time: TimeNs) -> Option<TimeNs> {
-        let since = std::mem::replace(&mut self.running_since, NEVER);
-        if since == NEVER {
-            return None;
-        }
-        self.cpu_time += time.since(since);
-        Some(since)
-    }
-
-    fn add(&mut self, other: &TaskSummary) {
-        self.cpu_time += other.cpu_time;
-        self.switches += other.switches;
-        self.migrations += other.migrations;
-        self.run_delay += other.run_delay;
-    }
-}
 
 /// A living task that another one has forked.
 #[derive(Clone, Debug)]
@@ -276,24 +212,13 @@ impl Summary {
     #[must_use]
     pub fn restart(&self, now: TimeNs) -> Summary {
         let mut next = Summary::new(self.busy_since.len());
-        let again = |task: &TaskSummary| {
-            let from = |since: TimeNs| if since == NEVER { NEVER } else { since.max(now) };
-            TaskSummary {
-                last_cpu: task.last_cpu,
-                queued_on: task.queued_on,
-                woken: task.woken,
-                waiting_since: from(task.waiting_since),
-                running_since: from(task.running_since),
-                ..TaskSummary::default()
-            }
-        };
-        next.tasks = self.tasks.iter().map(again).collect();
+        next.tasks = self.tasks.iter().map(|task| task.again(now)).collect();
         next.waits = vec![TaskWaits::default(); self.tasks.len()];
         next.children = self
             .children
             .iter()
             .map(|(id, child)| {
-                let summary = again(&child.summary);
+                let summary = child.summary.again(now);
                 (*id, Child { summary, waits: TaskWaits::default(), origin: child.origin })
             })
             .collect();

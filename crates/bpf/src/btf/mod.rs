@@ -228,11 +228,6 @@ pub fn essential_name(name: &str) -> &str {
 }
 
 impl Btf {
-    /// The number of types, `void` included; ids are below this.
-    pub fn type_count(&self) -> usize {
-        self.types.len()
-    }
-
     /// The type with this id.
     pub fn get(&self, id: TypeId) -> Option<&Type> {
         self.types.get(id.0 as usize)

@@ -47,29 +47,12 @@ impl Memory {
         Ok(&mut self.guest_mut()[addr.0 as usize..(addr.0 + len) as usize])
     }
 
-    /// The host's writable view of `N` bytes, mapped or not; nothing where they do not lie between [`NULL_LIMIT`] and
-    /// [`GUEST_LIMIT`].
-    #[inline]
-    pub fn array_mut<const N: usize>(&mut self, addr: GuestAddr) -> Option<&mut [u8; N]> {
-        if addr.0 < NULL_LIMIT {
-            return None;
-        }
-        let start = addr.0 as usize;
-        self.guest_mut().get_mut(start..start.checked_add(N)?)?.first_chunk_mut()
-    }
-
     /// Reads one byte.
     ///
     /// # Errors
     /// As [`Memory::slice`]; the same holds for all reads below.
     pub fn read_u8(&self, addr: GuestAddr) -> Result<u8, Fault> {
         self.read::<1>(addr).map(u8::from_le_bytes)
-    }
-
-    /// Reads two little-endian bytes.
-    #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
-    pub fn read_u16(&self, addr: GuestAddr) -> Result<u16, Fault> {
-        self.read::<2>(addr).map(u16::from_le_bytes)
     }
 
     /// Reads four little-endian bytes.
@@ -84,25 +67,11 @@ impl Memory {
         self.read::<8>(addr).map(u64::from_le_bytes)
     }
 
-    /// Reads little-endian numbers of eight bytes, one after the other.
-    #[allow(clippy::missing_errors_doc, reason = "stated once at read_u8")]
-    #[inline]
-    pub fn read_words<const N: usize>(&self, addr: GuestAddr) -> Result<[u64; N], Fault> {
-        let words = self.slice(addr, (N * 8) as u64)?.as_chunks::<8>().0;
-        Ok(std::array::from_fn(|index| u64::from_le_bytes(words[index])))
-    }
-
     /// Writes one byte, whatever the program may do with the page.
     ///
     /// # Errors
     /// As [`Memory::slice_mut`]; the same holds for all writes below.
     pub fn write_u8(&mut self, addr: GuestAddr, value: u8) -> Result<(), Fault> {
-        self.write_number(addr, value.to_le_bytes())
-    }
-
-    /// Writes two little-endian bytes.
-    #[allow(clippy::missing_errors_doc, reason = "stated once at write_u8")]
-    pub fn write_u16(&mut self, addr: GuestAddr, value: u16) -> Result<(), Fault> {
         self.write_number(addr, value.to_le_bytes())
     }
 

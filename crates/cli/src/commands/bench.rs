@@ -17,9 +17,7 @@ use schedlab_lab::scheduler::entry;
 use schedlab_lab::scheduler::own_loader;
 use schedlab_live::command::Streams;
 use schedlab_live::load::check_machine;
-use schedlab_report::{
-    Document, add_falls_behind, compare as compare_runs, comparison_tables, seed_warnings,
-};
+use schedlab_report::{Document, add_falls_behind, compare as compare_runs, comparison_text, seed_warnings};
 use schedlab_trace::{Backend, RunRecord};
 
 /// What is shown without `-v`.
@@ -51,7 +49,7 @@ pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), 
     let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
     let warnings = seed_warnings(&runs);
     let document = Document { runs, comparisons, warnings, ..Document::default() };
-    let shown = comparison_tables(&document, |_, metric| SHOWN.contains(&metric), verbose);
+    let shown = comparison_text(&document, |_, metric| SHOWN.contains(&metric), verbose);
     let written = results.write(&shown, &document, &[]);
     let strict = strict(&document, args.results.strict);
     failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)

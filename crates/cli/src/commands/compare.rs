@@ -29,7 +29,7 @@ use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::workload::loads::{Load, loads};
 use schedlab_live::load::check_machine;
 use schedlab_report::{
-    About, Document, RecordOf, add_falls_behind, compare as compare_runs, comparison_tables, explained_waits,
+    About, Document, RecordOf, add_falls_behind, compare as compare_runs, comparison_text, explained_waits,
     finished_runs, heed_bars, judge_goals, ranking, seed_warnings,
 };
 use schedlab_trace::{Backend, RunRecord, Window};
@@ -76,7 +76,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let own = |workload: &str, metric: &str| {
         loads.iter().any(|load| load.record.name == workload && load.own.iter().any(|own| own == metric))
     };
-    let mut text = comparison_tables(&document, own, verbose) + &lost;
+    let mut text = comparison_text(&document, own, verbose) + &lost;
     if failed.is_some() {
         text.push_str(&finished_runs(&document.runs, |run, metric| {
             verbose || own(&run.workload.name, metric)

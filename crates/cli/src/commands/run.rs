@@ -23,7 +23,7 @@ use schedlab_lab::scheduler::run_prog;
 use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::workload::scenario;
 use schedlab_live::command::Streams;
-use schedlab_report::{RecordOf, RunTables, run_tables};
+use schedlab_report::{RecordOf, RunTables, run_text};
 use schedlab_trace::{Backend, RunRecord};
 use schedlab_workload::Scenario;
 
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let document = judged(run, &goals);
     let in_their_place = looks.timehist.as_ref().is_some_and(Target::is_stdout);
     let shown = RunTables { verbose, latency: args.history.latency, lines: false };
-    let shown = if in_their_place { String::new() } else { run_tables(&document, shown) };
+    let shown = if in_their_place { String::new() } else { run_text(&document, shown) };
     let written = results.write(&shown, &document, &[]);
     let about = || recorded::about(RecordOf::Run, command_line(), &document, Vec::new());
     let recorded = looks.record.as_ref().map_or(Ok(()), |record| record.finish(&document, about()));

@@ -22,7 +22,7 @@ use schedlab_lab::scheduler::run_prog;
 use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::shipped;
 use schedlab_live::signals::LastWords;
-use schedlab_report::{Document, RecordOf, RunTables, judge_goals, priorities_svg, run_tables};
+use schedlab_report::{Document, RecordOf, RunTables, judge_goals, priorities_svg, run_text};
 use schedlab_trace::RunRecord;
 use std::num::NonZeroUsize;
 
@@ -79,7 +79,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let tables = if in_their_place {
         String::new()
     } else {
-        run_tables(&document, RunTables { verbose, latency, lines })
+        run_text(&document, RunTables { verbose, latency, lines })
     };
     let written = results.write(&tables, &document, &[]);
     let pictured = pictured.map_or(Ok(()), |target| write_priorities(&target, &document.runs[0]));

@@ -6,7 +6,7 @@ use crate::files::target::Target;
 use schedlab_base::TimeNs;
 use schedlab_report::{
     Document, ExtraTables, HtmlPage, PerfettoSink, Record, RecordError, RecordOf, RunTables, SampleSink,
-    TimehistSink, comparison_tables, latency_table, priorities_svg, run_tables, scheduler_tables, to_csv,
+    TimehistSink, comparison_text, latency_table, priorities_svg, run_text, scheduler_tables, to_csv,
     to_html, to_json, waits_table,
 };
 use schedlab_trace::{RunRecord, Sink, TimelineSink, Window};
@@ -253,9 +253,9 @@ pub fn text(record: &mut Record<File>, showing: &Showing) -> Result<String, Fail
                 };
                 about.own.iter().any(of)
             };
-            comparison_tables(&document, own, showing.verbose) + &about.notes
+            comparison_text(&document, own, showing.verbose) + &about.notes
         }
-        _ => run_tables(&document, RunTables { verbose: showing.verbose, ..RunTables::default() }),
+        _ => run_text(&document, RunTables { verbose: showing.verbose, ..RunTables::default() }),
     })
 }
 

@@ -12,11 +12,13 @@ use std::time::Duration;
 use schedlab_workload::{End, Scenario};
 
 use super::channels::Objects;
+use super::doing::{Doing, Failure};
+use super::figures::KernelFigures;
 use super::handles::Handles;
 use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
 use super::system::{self, exit_now, now_ns};
-use super::task::{Context, Doing, Failure, KernelFigures, RunningTask};
+use super::task::{Context, RunningTask};
 use super::{ExecOptions, Window};
 
 /// Stack of a task that is a thread. Chosen: programs need a few hundred bytes.

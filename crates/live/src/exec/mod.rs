@@ -5,6 +5,8 @@
 //! locks and signals, fork and execute. A run starts when all tasks stand at a gate.
 
 mod channels;
+mod doing;
+mod figures;
 mod handles;
 mod hotplug;
 mod leader;
@@ -31,8 +33,8 @@ use schedlab_base::{DurationNs, Nice, TimeNs};
 use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample, Spans};
 
 use crate::ending::Ending;
+use doing::Doing;
 use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
-use task::Doing;
 
 /// How often the caller is asked whether to continue.
 pub(crate) const POLL: Duration = Duration::from_millis(100);

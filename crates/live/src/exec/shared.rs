@@ -28,7 +28,7 @@ pub(super) struct Header {
     pub(super) failed: AtomicU32,
     /// Of the first failure: the system's error number.
     pub(super) errno: AtomicU32,
-    /// Of the first failure: what was being done ([`super::task::Doing`]).
+    /// Of the first failure: what was being done ([`super::doing::Doing`]).
     pub(super) doing: AtomicU32,
     /// Of the first failure: task slot, or the number of slots for forked tasks.
     pub(super) culprit: AtomicU32,

@@ -12,6 +12,8 @@ use schedlab_workload::{
     SemKind, TaskRef, TaskSpec, TimerSlot, Watched, WordId,
 };
 
+use super::doing::{Doing, Failure, of_policy};
+use super::figures::KernelFigures;
 use super::handles::Handles;
 use super::hotplug;
 use super::locks::{self, FileLock};
@@ -24,93 +26,8 @@ use super::system::{self, Scope, exit_now, now_ns};
 /// Stride of a buffer walk in bytes: the cache line of the machines that we know.
 const LINE: usize = 64;
 
-/// What was being done when something failed; kept as a number in shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub(super) enum Doing {
-    Objects = 1,
-    Spawn,
-    Policy,
-    Reservation,
-    Affinity,
-    Send,
-    Receive,
-    Semaphore,
-    Lock,
-    Poll,
-    Signal,
-    Fork,
-    Exec,
-    Wait,
-    Hotplug,
-    Memory,
-    /// A task's process ended in a way that no operation asks for.
-    Crash,
-}
-
-impl Doing {
-    const ALL: [Doing; 17] = [
-        Doing::Objects,
-        Doing::Spawn,
-        Doing::Policy,
-        Doing::Reservation,
-        Doing::Affinity,
-        Doing::Send,
-        Doing::Receive,
-        Doing::Semaphore,
-        Doing::Lock,
-        Doing::Poll,
-        Doing::Signal,
-        Doing::Fork,
-        Doing::Exec,
-        Doing::Wait,
-        Doing::Hotplug,
-        Doing::Memory,
-        Doing::Crash,
-    ];
-
-    pub(super) fn from_number(number: u32) -> Option<Doing> {
-        Doing::ALL.into_iter().find(|doing| *doing as u32 == number)
-    }
-
-    /// In words, to follow the name of a task.
-    pub(super) fn words(self) -> &'static str {
-        match self {
-            Doing::Objects => {
-                "making pipes, sockets, queues, semaphores and files (POSIX queues: EMFILE is `ulimit -q`, EINVAL is /proc/sys/fs/mqueue/msg_max)"
-            }
-            Doing::Spawn => "starting tasks",
-            Doing::Policy => "setting nice value and policy (real-time and negative nice take root)",
-            Doing::Reservation => {
-                "asking for SCHED_DEADLINE (EBUSY: more than the CPUs have left; EPERM: not root, or not allowed on all CPUs)"
-            }
-            Doing::Affinity => "setting the affinity (does this machine have these CPUs?)",
-            Doing::Send => "sending",
-            Doing::Receive => "receiving",
-            Doing::Semaphore => "using a semaphore",
-            Doing::Lock => "using a lock",
-            Doing::Poll => "polling",
-            Doing::Signal => "sending a signal",
-            Doing::Fork => "forking",
-            Doing::Exec => "replacing the process image",
-            Doing::Wait => "waiting for a child",
-            Doing::Hotplug => "taking a CPU offline or back (it takes root, and a CPU besides 0)",
-            Doing::Memory => "mapping the memory that `touch` walks",
-            Doing::Crash => "running (its process was killed or crashed)",
-        }
-    }
-}
-
-/// What setting this policy is.
-fn of_policy(policy: Policy) -> Doing {
-    if policy.reservation().is_some() { Doing::Reservation } else { Doing::Policy }
-}
-
 /// How often [`Op::RunFor`] looks at the clock.
 const RUN_FOR_CHUNK_NS: u64 = 1_000;
-
-/// A failed operation.
-pub(super) struct Failure(pub(super) Doing, pub(super) io::Error);
 
 /// What all tasks of a run have in common.
 #[derive(Clone, Copy)]
@@ -648,42 +565,6 @@ fn run_in_kernel(span_ns: u64) {
     while system::thread_cpu_ns() < end {}
 }
 
-/// What the kernel keeps of a task in its `/proc` directory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct KernelFigures {
-    pub(super) cpu_ns: Option<u64>,
-    pub(super) delay_ns: Option<u64>,
-    pub(super) migrations: Option<u64>,
-    pub(super) voluntary: Option<u64>,
-    pub(super) involuntary: Option<u64>,
-}
-
-impl KernelFigures {
-    /// Reads `schedstat` (CPU time and run delay in ns), `sched` and `status` of a directory.
-    pub(super) fn read(dir: &str) -> KernelFigures {
-        let text = |name: &str| std::fs::read_to_string(format!("{dir}/{name}")).unwrap_or_default();
-        let schedstat = text("schedstat");
-        let mut numbers = schedstat.split_whitespace().map(|word| word.parse().ok());
-        let (cpu_ns, delay_ns) = (numbers.next().flatten(), numbers.next().flatten());
-        let status = text("status");
-        KernelFigures {
-            cpu_ns,
-            delay_ns,
-            migrations: field(&text("sched"), "se.nr_migrations"),
-            voluntary: field(&status, "voluntary_ctxt_switches"),
-            involuntary: field(&status, "nonvoluntary_ctxt_switches"),
-        }
-    }
-}
-
-/// The number of a line `name : number`.
-fn field(text: &str, name: &str) -> Option<u64> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim().parse().ok())?
-    })
-}
-
 /// One change of a semaphore is at most its largest value, 32767.
 fn parts(units: u32) -> impl Iterator<Item = i16> {
     let mut left = units;
@@ -711,24 +592,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proc_fields_are_found() {
-        let text = "hog (12, #threads: 1)\n---\nse.nr_migrations   :   17\nx : y\n";
-        assert_eq!(field(text, "se.nr_migrations"), Some(17));
-        assert_eq!(field(text, "x"), None);
-    }
-
-    #[test]
     fn large_posts_are_split() {
         assert_eq!(parts(70_000).map(i64::from).sum::<i64>(), 70_000);
         assert_eq!(parts(0).count(), 0);
-    }
-
-    #[test]
-    fn every_number_has_its_words() {
-        for doing in Doing::ALL {
-            assert_eq!(Doing::from_number(doing as u32), Some(doing));
-            assert!(!doing.words().is_empty());
-        }
-        assert_eq!(Doing::from_number(0), None);
     }
 }

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use libbpf_sys as sys;
 
-use super::raw::text;
+use super::text::text;
 
 /// Types of an object or of the kernel.
 pub(super) struct Btf<'a> {

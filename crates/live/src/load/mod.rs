@@ -8,6 +8,7 @@
 mod btf;
 mod by_id;
 mod charge;
+mod error;
 mod exit;
 mod in_charge;
 mod loader;
@@ -15,9 +16,11 @@ mod output;
 mod raw;
 pub mod sched_ext;
 mod settings;
+mod text;
 mod turns;
 mod uevents;
 mod verifier;
+mod watcher;
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,12 +31,14 @@ use schedlab_trace::{ExitKind, ExitRecord};
 
 use crate::kernel_log::KernelLog;
 use charge::Charge;
+pub use error::LoadError;
 pub(crate) use in_charge::InCharge;
 pub use loader::LoaderCommand;
 use raw::{Link, Object};
 pub(crate) use raw::{ProgramCounts, Ring};
 use turns::Turn;
 pub(crate) use uevents::Uevents;
+pub(crate) use watcher::Watcher;
 
 /// A scheduler to load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,122 +61,6 @@ pub struct SchedulerObject {
     pub presence: Presence,
     /// The program that loads and attaches it in our place; then of all above only its name and its object count.
     pub loader: Option<LoaderCommand>,
-}
-
-/// Why a scheduler does not run.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The running kernel has no sched_ext.
-    #[error(
-        "this kernel ({release}) has no sched_ext: it takes Linux 6.12 or newer with \
-         CONFIG_SCHED_CLASS_EXT=y; use --vm to run in a virtual machine with such a kernel"
-    )]
-    NoSchedExt {
-        /// Release of the running kernel.
-        release: String,
-    },
-    /// Loading takes privilege.
-    #[error("loading a scheduler takes root (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN); use sudo, or --vm")]
-    NotPrivileged,
-    /// Watching the kernel takes privilege.
-    #[error("watching the kernel takes root (CAP_BPF, CAP_PERFMON); use sudo")]
-    WatchNotPrivileged,
-    /// This build lacks a program that watches the kernel.
-    #[error(
-        "this build of schedlab cannot watch the kernel: no clang 19 or newer was found when it was \
-         made; install one (Debian, Ubuntu: apt-get install clang-19) and build again"
-    )]
-    NoWatcher,
-    /// The events of a run have no place.
-    #[error(
-        "no file for the events of the run ({0}); free some room in the folder of temporary files (TMPDIR)"
-    )]
-    NoSpool(io::Error),
-    /// Another scheduler is in charge.
-    #[error("the scheduler \"{name}\" is in charge of this machine already; stop it first")]
-    Busy {
-        /// Its name.
-        name: String,
-    },
-    /// Not an object that libbpf opens.
-    #[error("{name}: not a usable BPF object: {}", .words.join("; "))]
-    Open {
-        /// The object's name.
-        name: String,
-        /// What libbpf said.
-        words: Vec<String>,
-    },
-    /// The object defines no scheduler.
-    #[error("{name}: no sched_ext_ops in it, so there is no scheduler to load")]
-    NoScheduler {
-        /// The object's name.
-        name: String,
-    },
-    /// Our own reader of objects refuses the object, or a setting.
-    #[error(transparent)]
-    Object(#[from] schedlab_bpf::error::LoadError),
-    /// A setting that fits the object and that libbpf does not take.
-    #[error("setting `{setting}`: {problem}")]
-    Setting {
-        /// The setting as the user gave it.
-        setting: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A program that was to run before the scheduler is attached.
-    #[error("--run-prog {name}: {problem}")]
-    Program {
-        /// The program.
-        name: String,
-        /// What is wrong.
-        problem: String,
-    },
-    /// Its own program did not put it in charge.
-    #[error("{name}: {problem}{}", .output.lines().map(|line| format!("\n  {line}")).collect::<String>())]
-    Loader {
-        /// The scheduler's name.
-        name: String,
-        /// What is wrong.
-        problem: String,
-        /// The end of what the program wrote.
-        output: String,
-    },
-    /// The kernel's verifier refused a program.
-    #[error(
-        "{name}: the kernel's verifier refuses {program}: {}\nThe end of its log:\n{}",
-        verifier::headline(.lines),
-        .lines.iter().map(|l| format!("  {l}")).collect::<Vec<_>>().join("\n")
-    )]
-    Verifier {
-        /// The object's name.
-        name: String,
-        /// The program refused.
-        program: String,
-        /// The last lines of the verifier's log, the decisive one last.
-        lines: Vec<String>,
-    },
-    /// The kernel refused the object before the verifier saw it.
-    #[error("{name}: the kernel does not load it ({source}): {}", .words.join("; "))]
-    Load {
-        /// The object's name.
-        name: String,
-        /// The kernel's reason.
-        source: io::Error,
-        /// What libbpf and the kernel's log said.
-        words: Vec<String>,
-    },
-    /// The kernel loaded the object but did not let it take over.
-    #[error("{name}: attaching {what} failed ({source}): {}", .words.join("; "))]
-    Attach {
-        /// The object's name.
-        name: String,
-        /// What was being attached.
-        what: String,
-        /// The kernel's reason.
-        source: io::Error,
-        /// What libbpf and the kernel's log said.
-        words: Vec<String>,
-    },
 }
 
 /// What the verifier made of one program.
@@ -529,114 +418,5 @@ impl LoadedScheduler {
         self.hooks.clear();
         self.ops.clear();
         sched_ext::wait_until_disabled()
-    }
-}
-
-/// A BPF object of our own that only watches: loaded and attached until dropped.
-pub(crate) struct Watcher {
-    links: Vec<Link>,
-    object: Object,
-    variables: Vec<btf::Variable>,
-}
-
-impl Watcher {
-    /// The same as [`Watcher::start`] for what the user asked for: that this process or this build cannot is an error that
-    /// comes first.
-    ///
-    /// # Errors
-    /// No privilege, a build without the program (`bytes` are empty), a kernel that refuses it.
-    pub(crate) fn start_wanted(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
-        // SAFETY: plain query.
-        if unsafe { libc::geteuid() } != 0 {
-            return Err(LoadError::WatchNotPrivileged);
-        }
-        if bytes.is_empty() {
-            return Err(LoadError::NoWatcher);
-        }
-        Watcher::start(name, bytes)
-    }
-
-    /// Loads and attaches all programs of an object.
-    pub(crate) fn start(name: &str, bytes: &[u8]) -> Result<Watcher, LoadError> {
-        let scheduler =
-            SchedulerObject { name: name.to_string(), bytes: bytes.to_vec(), ..SchedulerObject::default() };
-        let object = prepare(&scheduler).map_err(|error| match error {
-            LoadError::Load { source, .. } if source.raw_os_error() == Some(libc::EPERM) => {
-                LoadError::WatchNotPrivileged
-            }
-            other => other,
-        })?;
-        let mut links = Vec::new();
-        for program in object.programs().filter(raw::Program::is_hook) {
-            links.push(program.attach().map_err(|source| LoadError::Attach {
-                name: name.to_string(),
-                what: program.name(),
-                source,
-                words: verifier::words(&raw::take_messages()),
-            })?);
-        }
-        let variables = object.btf().map(|btf| btf.variables()).unwrap_or_default();
-        Ok(Watcher { links, object, variables })
-    }
-
-    fn place(&self, name: &str) -> Option<(raw::Map<'_>, &btf::Variable)> {
-        let variable = self.variables.iter().find(|v| v.name == name)?;
-        Some((settings::section_map(&self.object, variable.section)?, variable))
-    }
-
-    /// A variable as numbers of eight bytes; a smaller variable is one number.
-    pub(crate) fn read(&self, name: &str) -> Vec<u64> {
-        let bytes = self.place(name).and_then(|(map, v)| map.read(v.offset, v.size)).unwrap_or_default();
-        bytes
-            .chunks(8)
-            .map(|chunk| chunk.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
-            .collect()
-    }
-
-    /// Sets a variable of at most eight bytes, also from a forked process.
-    pub(crate) fn write(&self, name: &str, value: u64) {
-        let written = self
-            .place(name)
-            .is_some_and(|(map, v)| map.write_present(v.offset, &value.to_le_bytes()[..v.size.min(8)]));
-        assert!(written, "the watcher has no variable {name}");
-    }
-
-    /// Adds an entry to a hash map; false if there is no such map or no room.
-    pub(crate) fn insert<const K: usize, const V: usize>(
-        &self,
-        map: &str,
-        key: &[u8; K],
-        value: &[u8; V],
-    ) -> bool {
-        self.object.maps().find(|m| m.name() == map).is_some_and(|map| map.insert(key, value))
-    }
-
-    /// Keys and values of a hash map.
-    pub(crate) fn entries<const K: usize, const V: usize>(&self, map: &str) -> Vec<([u8; K], [u8; V])> {
-        let map = self.object.maps().find(|m| m.name() == map);
-        map.map(|map| map.entries()).unwrap_or_default()
-    }
-
-    /// The reader of its map `ring`.
-    ///
-    /// # Errors
-    /// The system's: the ring could not be mapped.
-    pub(crate) fn ring(&self) -> io::Result<Ring> {
-        let map = self.object.maps().find(|map| map.name() == "ring");
-        map.ok_or(io::ErrorKind::NotFound)?.ring()
-    }
-
-    /// How often its programs ran and how long, in the order of the object.
-    pub(crate) fn run_times(&self) -> Vec<ProgramRunTime> {
-        let one = |program: raw::Program<'_>| {
-            let (runs, time) = program.run_time()?;
-            Some(ProgramRunTime { name: program.name(), runs, time: DurationNs(time) })
-        };
-        self.object.programs().filter_map(one).collect()
-    }
-
-    /// Descriptors that keep it attached.
-    pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        self.links.iter().map(Link::fd).collect()
     }
 }

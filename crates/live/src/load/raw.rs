@@ -2,7 +2,7 @@
 //!
 //! All calls into libbpf are in this file. Messages that libbpf would print are collected.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -12,6 +12,7 @@ use std::sync::{Mutex, Once, PoisonError};
 use libbpf_sys as sys;
 
 use super::btf::Btf;
+use super::text::text;
 
 /// Warnings and verifier logs of libbpf since they were last taken.
 static MESSAGES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
@@ -517,14 +518,4 @@ impl Drop for Link {
 
 fn check(code: c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(-code)) }
-}
-
-/// # Safety
-/// `from` is null or a NUL-terminated string.
-pub(super) unsafe fn text(from: *const c_char) -> String {
-    if from.is_null() {
-        return String::new();
-    }
-    // SAFETY: by the contract of this function.
-    unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned()
 }

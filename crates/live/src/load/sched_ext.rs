@@ -40,11 +40,6 @@ pub(super) fn enable_sequence() -> Option<u64> {
     read("enable_seq")?.parse().ok()
 }
 
-/// Tasks that were refused their place in the sched_ext class (`init_task` failed).
-pub fn rejected_count() -> Option<u64> {
-    read("nr_rejected")?.parse().ok()
-}
-
 /// Time for the kernel to take a scheduler out. Chosen: it takes milliseconds, under emulation
 /// and load some tenths of a second.
 const DISABLE_LIMIT: std::time::Duration = std::time::Duration::from_secs(20);

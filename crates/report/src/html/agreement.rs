@@ -3,8 +3,8 @@
 
 use super::plot::shape;
 use super::{breakable, escape, folded, table};
-use crate::bars::{Bars, FIGURES, error};
-use crate::fidelity::{Fidelity, FidelityCell};
+use crate::bars::{Bars, error};
+use crate::fidelity::{FIGURES, Fidelity, FidelityCell};
 use crate::format::number;
 use crate::kernel_verdicts::factor_text;
 use schedlab_base::counted;

@@ -4,13 +4,14 @@
 use super::plot::{Axis, COLOURS, Plot, Point, Series, around, told};
 use super::{breakable, escape, table};
 use crate::comparison::{Comparison, Sample};
+use crate::comparison_table::{change, verdict_text};
 use crate::format::number;
 use crate::json::Document;
 use crate::names::label;
 use crate::overview::{OVERVIEW_MEANS, overview};
 use crate::ranking::{RANKING_COLUMNS, RANKING_MEANS, RANKING_NUMBERS, is_main, no_ratio_text, ranking_rows};
-use crate::table::{change, verdict_text, workload_text};
 use crate::workload_names::WorkloadNames;
+use crate::workload_names::workload_text;
 use schedlab_base::{Better, counted};
 
 /// All comparisons of a document.
@@ -256,7 +257,8 @@ fn bars(unit: &str, samples: &[(usize, &Sample)]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{compare, tests::run};
+    use crate::comparison::compare;
+    use crate::made_up::run;
     use crate::ranking::{ranking, tests::two_workloads};
     use schedlab_stats::Level;
     use schedlab_trace::RunRecord;

@@ -1,11 +1,11 @@
 //! How a latency is distributed: the share of the waits that last longer than a time, over the time, with the
 //! percentiles as a table.
 
-use super::latency::{place, schedulers};
 use super::plot::{Axis, Course, Plot, Point, Series, told};
 use super::table;
-use crate::comparison::scheduler_label;
+use crate::cells::scheduler_label;
 use crate::format::number;
+use crate::workload_names::workload_text;
 use schedlab_base::{DurationNs, counted};
 use schedlab_trace::{Distribution, RunRecord};
 
@@ -20,6 +20,22 @@ const BELOW_MEDIAN: f64 = 10.0;
 /// A time in us. One of 0 has no place among factors: the clock's resolution stands for it.
 pub(super) fn us(time: DurationNs) -> f64 {
     time.0.max(1) as f64 / 1e3
+}
+
+/// The schedulers of some runs, in their order.
+pub(super) fn schedulers(runs: &[&RunRecord]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in runs.iter().map(|run| scheduler_label(run)) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
+/// Where a run took place, for a title.
+pub(super) fn place(run: &RunRecord) -> String {
+    format!("{} on {} of {}", workload_text(&run.workload), counted(run.cpus, "CPU"), run.machine)
 }
 
 /// All waits under one scheduler.
@@ -126,7 +142,7 @@ fn marks(distribution: &Distribution) -> Vec<(&'static str, DurationNs, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::{distribution, run};
+    use crate::made_up::{distribution, run};
 
     #[test]
     fn distributions_of_all_runs_together_are_plotted() {

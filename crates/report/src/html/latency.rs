@@ -1,10 +1,9 @@
 //! How latencies are distributed, and what a decision costs by how many tasks wait for it.
 
-use super::distribution::{distributions, us};
+use super::distribution::{distributions, place, schedulers, us};
 use super::plot::{Axis, Plot, Point, Series, told};
-use crate::comparison::scheduler_label;
-use crate::table::workload_text;
-use schedlab_base::{DurationNs, counted};
+use crate::cells::scheduler_label;
+use schedlab_base::DurationNs;
 use schedlab_trace::RunRecord;
 
 /// The percentiles that a run knows, as its metrics end.
@@ -31,20 +30,6 @@ fn cells(runs: &[RunRecord]) -> Vec<Vec<&RunRecord>> {
         }
     }
     cells
-}
-
-pub(super) fn schedulers(runs: &[&RunRecord]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for name in runs.iter().map(|run| scheduler_label(run)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
-}
-
-pub(super) fn place(run: &RunRecord) -> String {
-    format!("{} on {} of {}", workload_text(&run.workload), counted(run.cpus, "CPU"), run.machine)
 }
 
 /// A plot a cell and latency: its distribution, or its percentiles where runs have no more.
@@ -138,7 +123,7 @@ fn cost(runs: &[&RunRecord]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::{Better, Metric};
 
     fn with(scheduler: &str, metrics: &[(&str, f64)]) -> RunRecord {

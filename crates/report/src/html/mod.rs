@@ -7,22 +7,21 @@ mod distribution;
 mod fidelity;
 mod growth;
 mod latency;
-mod plot;
+pub(crate) mod plot;
 mod reproduction;
 mod runs;
 mod timeline;
 mod verdicts;
 
 pub use fidelity::fidelity_html;
-pub(crate) use plot::step;
 
-use crate::comparison::{first_runs, scheduler_label};
+use crate::cells::{first_runs, scheduler_label};
 use crate::goals::{GOAL_COLUMNS, GOAL_NUMBERS, goal_rows};
 use crate::json::Document;
 pub(crate) use crate::names::escape;
 use crate::priority_plot::priorities_svg;
-use crate::table::workload_text;
 use crate::waits::section as waits_section;
+use crate::workload_names::workload_text;
 use schedlab_base::counted;
 use schedlab_trace::RunRecord;
 
@@ -243,7 +242,8 @@ pub(crate) fn table(header: &[&str], right: &[usize], rows: &[Vec<String>]) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::{compare, tests::run};
+    use crate::comparison::compare;
+    use crate::made_up::run;
     use schedlab_stats::Level;
 
     fn text(runs: Vec<RunRecord>) -> String {

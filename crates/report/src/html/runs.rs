@@ -2,12 +2,12 @@
 
 use super::{breakable, escape, table};
 use crate::bars::validation_text;
-use crate::comparison::scheduler_label;
+use crate::cells::scheduler_label;
 use crate::format::number;
-use crate::table::{
-    TASK_COLUMNS, TASK_NUMBERS, WAIT_COLUMNS, WAIT_NUMBERS, exit_text, task_rows, unit_text, wait_rows,
-    workload_text,
-};
+use crate::format::unit_text;
+use crate::run_tables::{TASK_COLUMNS, TASK_NUMBERS, exit_text, task_rows};
+use crate::wait_tables::{WAIT_COLUMNS, WAIT_NUMBERS, wait_rows};
+use crate::workload_names::workload_text;
 use schedlab_base::counted;
 use schedlab_trace::{Provenance, RunRecord, Standing};
 
@@ -104,7 +104,7 @@ fn provenance(run: &RunRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::DurationNs;
     use schedlab_trace::{ExitKind, Validation};
 

@@ -128,7 +128,7 @@ fn tasks(run: &RunRecord, timeline: &Timeline) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::comparison::tests::run;
+    use crate::made_up::run;
     use schedlab_base::{CpuId, TimeNs};
     use schedlab_trace::{Event, EventKind, Sink, TimelineSink, Window};
 

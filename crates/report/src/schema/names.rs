@@ -1,9 +1,9 @@
 //! The words that a field of a result file can have, for the schema: of the types that are written, so that none is forgotten.
 
-use crate::comparison::{Trust, Verdict};
+use crate::comparison::Verdict;
 use crate::goals::GoalVerdict;
-use crate::json::better_name;
-use crate::kernel_verdicts::Outcome;
+use crate::json_words::better_name;
+use crate::trust::Trust;
 use schedlab_base::{Better, Relation};
 use schedlab_trace::waits::{ConfidenceFrom, Mechanism};
 use schedlab_trace::{Backend, ExitKind, Standing, WaitScope, WarningKind};
@@ -44,10 +44,6 @@ pub(crate) fn betters() -> Names {
 
 pub(crate) fn relations() -> Names {
     Relation::ALL.map(Relation::sign).into()
-}
-
-pub(crate) fn outcomes() -> Names {
-    Outcome::ALL.map(|(_, name)| name).into()
 }
 
 /// A regular expression of the verdicts of comparisons, with the marks of their standings.

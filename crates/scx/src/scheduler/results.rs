@@ -81,11 +81,6 @@ impl BpfScheduler {
         all.map(cost).filter(|cost| cost.calls > 0).collect()
     }
 
-    /// Records that programs put into ring buffers and that were taken out for the reader there is not.
-    pub fn ring_records(&self) -> u64 {
-        self.state.rings.records
-    }
-
     /// A global variable, or an element or member of one (`counts[3]`), as a number.
     ///
     /// # Errors

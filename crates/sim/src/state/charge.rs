@@ -83,13 +83,7 @@ impl Kernel {
         span
     }
 
-    /// Charges `count` BPF instructions. Fractions of a nanosecond are carried on.
-    #[inline]
-    pub fn charge_insns(&mut self, count: u64) {
-        self.charge_call(count, DurationNs::ZERO);
-    }
-
-    /// Charges instructions, and the `cost` of the call that they end with.
+    /// Charges `count` BPF instructions, and the `cost` of the call that they end with. Fractions of a nanosecond are carried on.
     #[inline]
     pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
         if self.charging != Charging::Whole {

@@ -134,11 +134,6 @@ impl ScxEntity {
     pub fn is_waiting(&self) -> bool {
         self.runnable_seq != 0
     }
-
-    /// The id of the queue it is on, if any (`p->scx.dsq->id`).
-    pub fn is_on_dsq(&self) -> bool {
-        self.dsq.is_some()
-    }
 }
 
 /// The work a task has in hand.

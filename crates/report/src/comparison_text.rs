@@ -1,12 +1,15 @@
 //! The text of a comparison: which tables it has, and in which order.
 
+use crate::advice::advice;
 use crate::bars::validations_text;
-use crate::comparison::{Comparison, advice, first_runs};
+use crate::cells::first_runs;
+use crate::comparison::Comparison;
+use crate::comparison_table::comparison_table;
 use crate::goals::goals_text;
 use crate::json::Document;
 use crate::overview::overview_table;
 use crate::ranking::ranking_table;
-use crate::table::{comparison_table, metrics_table, run_summary, warnings_text};
+use crate::run_tables::{metrics_table, run_summary, warnings_text};
 use crate::voids::void_text;
 use crate::waits::waits_table;
 use schedlab_trace::RunRecord;
@@ -17,7 +20,7 @@ const PAIRS_SHOWN: usize = 20;
 
 /// The workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
 /// ranking; `-v` has their own tables too.
-pub fn comparison_tables(document: &Document, own: impl Fn(&str, &str) -> bool, verbose: bool) -> String {
+pub fn comparison_text(document: &Document, own: impl Fn(&str, &str) -> bool, verbose: bool) -> String {
     let is_own = |c: &&Comparison| own(&c.cell.workload.name, &c.metric);
     let owned: Vec<Comparison> = document.comparisons.iter().filter(is_own).cloned().collect();
     let shown = if verbose { &document.comparisons } else { &owned };
