@@ -347,7 +347,6 @@ impl<S: SchedExt> Sim<S> {
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
         k.idle_path &= next.is_none();
         let now = k.ctx.now;
-        debug_assert!(k.busy_cpus as usize <= k.cpus.len(), "no more CPUs are busy than there are");
         let entry = k.cpu_mut(cpu);
         entry.nr_switches += 1;
         entry.last_switch = now;

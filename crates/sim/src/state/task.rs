@@ -324,7 +324,7 @@ impl Task {
         self.cpus_allowed.contains(cpu)
     }
 
-    /// True when the task may run on a CPU of a machine with `count`: most tasks may use all of them, and their masks, which lie
+    /// True when the task may run on a CPU of a machine with `count`. Most tasks may use all of them, and their masks, which lie
     /// apart, need not be looked at.
     #[inline]
     pub(crate) fn allows_of(&self, cpu: CpuId, count: usize) -> bool {

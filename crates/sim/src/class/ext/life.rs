@@ -39,7 +39,6 @@ impl<S: SchedExt> Sim<S> {
     /// Loads the scheduler (`scx_root_enable_workfn()`), before the first task exists or among those that are there. After a
     /// failure its exit is claimed and the run continues under the fair class.
     pub(crate) fn load(&mut self) {
-        debug_assert!(!self.k.scx.loaded, "a scheduler is loaded once at a time");
         let Some(ops) = &self.ops else { return };
         let info = ops.info().clone();
         let scx = &mut self.k.scx;
