@@ -2,7 +2,7 @@
 
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
 
-/// What has to be equal for two runs to be comparable.
+/// What must be equal for two runs to be comparable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// The workload with its parameters.

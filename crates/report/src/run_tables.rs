@@ -207,7 +207,7 @@ pub fn warnings_text(warnings: &[String]) -> String {
     format!("\nWarnings:\n{lines}")
 }
 
-/// What followed an ejection, where the run went on.
+/// What followed an ejection, where the run continued.
 pub fn after_ejection_text(run: &RunRecord) -> String {
     let Some(after) = &run.after_ejection else { return String::new() };
     let rows = after.metrics.iter();

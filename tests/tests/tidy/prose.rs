@@ -42,8 +42,6 @@ const NOT_YET_REWORDED: &[&str] = &[
     "crates/cli/src/commands",
     "crates/lab/src/run",
     "crates/live/src/load/mod.rs",
-    "crates/report/src/comparison.rs",
-    "crates/report/src/table.rs",
     "crates/scx/src/kfunc",
     "crates/trace/src/summary.rs",
 ];
