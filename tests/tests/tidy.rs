@@ -2,6 +2,8 @@
 //! the deterministic rooms, file and function length, module headers, and the
 //! maps in the documents against the tree.
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/prose.rs"]
 mod prose;
 #[path = "tidy/rows.rs"]
@@ -113,8 +115,11 @@ const TYPED: &[&str] = &["crates/bpf/src/helpers", "crates/scx/src/kfunc"];
 /// Ways around that layer.
 const UNTYPED: &[&str] = &["vm.mem", "kernel_objects", "mem.slice", "mem.write_u", "mem.read_u", ".perm_at("];
 
-const MAX_FILE_LINES: usize = 1000;
+const MAX_FILE_LINES: usize = 600;
 const MAX_FUNCTION_LINES: usize = 70;
+
+/// Files that are longer still. The list may only shrink.
+const LONG_FILES: &[&str] = &["crates/cli/src/args.rs", "tests/tests/vm/main.rs"];
 
 /// Functions that may be longer, with the reason. The list may only shrink.
 const LONG_FUNCTIONS: &[(&str, &str, &str)] = &[(
@@ -247,7 +252,7 @@ fn files_are_one_idea_long_and_say_which() {
             findings.push(format!("{}: no module header (//! ...)", shown(&path)));
         }
         let lines = production(&text).lines().count();
-        if lines > MAX_FILE_LINES {
+        if lines > MAX_FILE_LINES && !LONG_FILES.contains(&shown(&path).as_str()) {
             findings.push(format!("{}: {lines} lines, at most {MAX_FILE_LINES}", shown(&path)));
         }
     }
