@@ -88,7 +88,7 @@ kernel_functions! {
     6.13 -    Insert 1   [ENQUEUE]                        dsq::insert                   "void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);"
     6.19 -    Insert 1   [ENQUEUE]                        dsq::insert                   "bool scx_bpf_dsq_insert___v2(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);"
     6.13 -    Insert 2   [ENQUEUE]                        dsq::insert_vtime             "void scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags);"
-    6.19 -    Call   3   [ENQUEUE]                        dsq::insert_vtime_args        "bool __scx_bpf_dsq_insert_vtime(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args);"
+    6.19 -    Insert 3   [ENQUEUE]                        dsq::insert_vtime_args        "bool __scx_bpf_dsq_insert_vtime(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args);"
     // The names before Linux 6.13.
     -    6.17 Insert 1   [ENQUEUE]                        dsq::insert                   "void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags);"
     -    6.17 Insert 2   [ENQUEUE]                        dsq::insert_vtime             "void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime, u64 enq_flags);"
