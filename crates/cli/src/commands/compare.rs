@@ -2,13 +2,13 @@
 
 use super::run::{VM_CPUS, tell};
 use super::sim::machine;
-use crate::args::{AfterEjection, CompareArgs, SwapArgs};
+use crate::args::{CompareArgs, SwapArgs};
 use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
 use crate::progress::swept;
 use crate::progress::{Planned, Progress, announce};
 use crate::results::{Results, command_line};
-use crate::typed::without_vm;
+use crate::typed::{only_simulated, without_vm};
 use schedlab_base::{Machine, counted};
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, ready_folder};
@@ -196,15 +196,6 @@ pub(super) fn vm_cpus_or(list: &[CpuCounts], other: u32) -> Vec<u32> {
         [] => vec![other],
         counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
     }
-}
-
-/// Refuses what a real run cannot do: its figures cannot be split.
-pub(crate) fn only_simulated(after_ejection: AfterEjection) -> Result<(), Failure> {
-    if after_ejection == AfterEjection::Stop {
-        return Ok(());
-    }
-    let text = "--after-ejection continue: a real run ends when its scheduler is ejected; leave the flag out, or simulate";
-    Err(Failure::usage(text))
 }
 
 /// Refuses what is named twice: the same runs would count as several.
