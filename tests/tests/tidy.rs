@@ -35,6 +35,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("reproduction", &["base", "trace", "stats"]),
     ("report", &["base", "trace", "stats", "reproduction"]),
     ("sweep", &["trace", "report"]),
+    ("mcp", &[]),
     (
         "lab",
         &[
@@ -56,6 +57,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "mcp",
             "lab",
             "base",
             "machine",

@@ -94,6 +94,14 @@ pub(crate) enum Command {
     SchedSamples(SchedSamplesArgs),
     /// The form of what --json writes, as JSON Schema
     Schema(SchemaArgs),
+    /// A server of the Model Context Protocol on standard input and output, for programs that write schedulers
+    #[command(after_help = "\
+Examples:
+  schedlab mcp                          what a client starts, as its configuration says
+  claude mcp add schedlab schedlab mcp  for one that is configured by a command
+
+Tools: check, sim, compare, judge, explain. An answer has at most 2 KiB. docs/how-to/let-a-program-ask.md has a session.")]
+    Mcp,
     /// Shell completions
     Completions(CompletionsArgs),
     /// Manual pages

@@ -70,6 +70,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Stat(args) => commands::stat(args, cli.quiet),
         Command::SchedSamples(args) => commands::sched_samples(args, cli.quiet),
         Command::Schema(args) => commands::schema(args),
+        Command::Mcp => commands::mcp(),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

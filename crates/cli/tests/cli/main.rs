@@ -15,6 +15,7 @@ mod history;
 mod host;
 mod kernels;
 mod large_objects;
+mod mcp;
 mod places;
 mod records;
 mod refusals;
