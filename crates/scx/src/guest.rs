@@ -100,6 +100,19 @@ impl Guest {
         self.context.0
     }
 
+    /// The words of the context, which the next program's arguments overwrite.
+    pub(crate) fn context_words(&self, mem: &mut Memory) -> Vec<u64> {
+        let word = |index| mem.read_u64(self.context.offset(index * size_of::<u64>() as u64));
+        (0..CONTEXT_WORDS as u64).map(word).map(|word| word.expect("mapped at load")).collect()
+    }
+
+    /// Puts them back.
+    pub(crate) fn set_context_words(&self, words: &[u64]) {
+        for (index, word) in words.iter().enumerate() {
+            self.words.set(Place::new(index * size_of::<u64>()), *word);
+        }
+    }
+
     /// `struct scx_init_task_args`.
     pub(crate) fn write_init_task_args(&self, fork: bool, cgroup: GuestAddr, mem: &mut Memory) -> u64 {
         mem.write_u64(self.task_args, u64::from(fork)).expect("mapped at load");

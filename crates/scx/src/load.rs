@@ -11,7 +11,7 @@ use crate::kfunc::{self, ROOT_CGROUP_ID};
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
 use crate::programs::{self, RunProgram, TimedProgram, check_programs};
-use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Turn, TurnKind};
+use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Interleaving, Pause, Turn, TurnKind};
 use crate::settings;
 use crate::state::KernelState;
 use crate::user::{Joined, Recorded};
@@ -60,6 +60,8 @@ pub struct LoadOptions {
     pub guest_memory: u64,
     /// How programs are executed.
     pub engine: EngineChoice,
+    /// Where callbacks are paused in the middle; programs are interpreted then.
+    pub pauses: Option<Vec<Pause>>,
     /// Whether an object is refused that can call what its callback may not. Fuzzing does without, so that what happens at such
     /// a call is reached.
     pub check_contexts: bool,
@@ -100,6 +102,7 @@ impl Default for LoadOptions {
             budget: DEFAULT_BUDGET,
             guest_memory: DEFAULT_GUEST_MEMORY,
             engine: EngineChoice::default(),
+            pauses: None,
             check_contexts: true,
         }
     }
@@ -307,7 +310,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         verifier,
         user: Joined::default(),
         wants,
-        engine: options.engine.compiler(),
+        engine: options.engine.compiler().filter(|_| options.pauses.is_none()),
+        interleaving: options.pauses.clone().map(Interleaving::new),
         reference: Interpreter::new(),
         image,
         mem,

@@ -1,7 +1,11 @@
 //! A loaded sched_ext object as a scheduler of the simulation.
 
 mod callbacks;
+mod interleave;
 mod results;
+
+pub(crate) use interleave::Interleaving;
+pub use interleave::{CALLS_KEPT, Pause};
 
 use crate::callbacks::OP_COUNT;
 use crate::contents::{Global, MapTypes};
@@ -14,7 +18,7 @@ use crate::user::Joined;
 use schedlab_base::{CpuId, DurationNs, KernelVersion, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
 use schedlab_bpf::link::{Image, ImageVariable, StructOps};
-use schedlab_bpf::{Fault, FaultKind, FuncId, GuestAddr, Memory};
+use schedlab_bpf::{Done, Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{Kernel, OpKind, OpsInfo, TracePointKind, TracePoints};
 use schedlab_trace::{ExitKind, ExitRecord, Priorities};
 
@@ -40,6 +44,8 @@ pub struct BpfScheduler {
     pub(crate) mem: Memory,
     pub(crate) state: State,
     pub(crate) guest: Guest,
+    /// Where callbacks are paused, so that other CPUs continue in the middle of them.
+    pub(crate) interleaving: Option<Interleaving>,
     /// By [`OpKind`].
     pub(crate) ops: [Option<FuncId>; OP_COUNT],
     /// By [`TracePointKind`]: the programs attached, in order of the object.
@@ -171,6 +177,9 @@ impl BpfScheduler {
             self.report(k, &fault);
             return 0;
         }
+        if self.interleaving.is_some() {
+            return self.enter_interleaved(k, func, op, &args);
+        }
         let begin = k.ctx().now;
         let mut join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
@@ -179,6 +188,18 @@ impl BpfScheduler {
             None => self.reference.run(code, func, &args, mem, &mut join, budget),
         };
         let (charged, owed) = (join.charged, join.owed);
+        self.ended(k, (func, op, begin), outcome, (charged, owed))
+    }
+
+    /// What follows when a program has ended: its costs, and its result, which is 0 after a fault.
+    #[inline(always)]
+    fn ended(
+        &mut self,
+        k: &mut Kernel,
+        (func, op, begin): (FuncId, OpKind, TimeNs),
+        outcome: Result<Done, Fault>,
+        (charged, owed): (u64, DurationNs),
+    ) -> u64 {
         match outcome {
             Ok(done) => {
                 self.end(k, done.insns - charged, owed);

@@ -28,9 +28,48 @@ pub(super) fn call<H: Host>(
     regs[1..6].copy_from_slice(&args);
     regs[10] = vm.push_frame(0)?;
     vm.at = entry as u32;
-    match run(vm, &mut regs, entry, bottom, host) {
+    match run(vm, &mut regs, entry, bottom, vm.budget, host) {
         Ok(()) => Ok(regs[0]),
         Err(fault) => Err(locate(vm, fault, bottom)),
+    }
+}
+
+/// A run that is to be paused: its registers, the operation that is next, and its bottom frame.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    regs: Registers,
+    next: usize,
+    bottom: u32,
+}
+
+impl Place {
+    /// At the entry of `func`.
+    pub(super) fn entry(vm: &mut Vm<'_>, func: FuncId, args: [u64; 5]) -> Result<Place, Fault> {
+        let bottom = vm.mem.frames_used;
+        let next = vm.code.entry(func).ok_or(FaultKind::BadCall { target: u64::from(func.0) })?;
+        let mut regs: Registers = [0; 16];
+        regs[1..6].copy_from_slice(&args);
+        regs[10] = vm.push_frame(0)?;
+        Ok(Place { regs, next, bottom })
+    }
+
+    /// Executes until the exit, whose r0 it returns, or until `pause` instructions of the run are executed: nothing then. A
+    /// callback that the host runs is not paused; the run is behind the call that made it.
+    pub(super) fn advance<H: Host>(
+        &mut self,
+        vm: &mut Vm<'_>,
+        pause: u64,
+        host: &mut H,
+    ) -> Result<Option<u64>, Fault> {
+        let limit = pause.min(vm.budget);
+        match run(vm, &mut self.regs, self.next, self.bottom, limit, host) {
+            Ok(()) => Ok(Some(self.regs[0])),
+            Err(fault) if matches!(fault.kind(), FaultKind::Budget { .. }) && vm.insns() < vm.budget => {
+                self.next = vm.at as usize;
+                Ok(None)
+            }
+            Err(fault) => Err(locate(vm, fault, self.bottom)),
+        }
     }
 }
 
@@ -216,23 +255,24 @@ fn cast(value: u64) -> u64 {
     if low == 0 { 0 } else { ARENA_BASE | low }
 }
 
-/// Executes from operation `pc` until the exit of the frame above `bottom`.
+/// Executes from operation `entry` until the exit of the frame above `bottom`, or until `limit` instructions of the run are
+/// executed: the fault says that the budget is used up then, and the run stands at the operation that would be next.
 ///
 /// A table, one line for each kind of operation; its length is the instruction set's.
 #[rustfmt::skip]
 pub(super) fn run<H: Host>(
-    vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32, host: &mut H,
+    vm: &mut Vm<'_>, regs: &mut Registers, entry: usize, bottom: u32, limit: u64, host: &mut H,
 ) -> Result<(), Fault> {
     let code = vm.code;
     let ops: &[Op] = &code.ops;
-    let budget = vm.budget;
+    debug_assert!(limit <= vm.budget, "a run ends with its budget");
     let mut pc = entry;
     let mut executed = vm.insns();
     loop {
-        if executed >= budget {
+        if executed >= limit {
             vm.set_insns(executed);
             vm.at = pc as u32;
-            return Err(FaultKind::Budget { limit: budget }.into());
+            return Err(FaultKind::Budget { limit: vm.budget }.into());
         }
         // SAFETY: every value that `pc` takes is an index into `ops`. It starts at a function's entry and moves to the
         // next operation, to a jump's target, to a callee's entry or behind a call; decoding has put all targets on

@@ -9,8 +9,9 @@ use schedlab_base::{Goal, Machine};
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
 use schedlab_lab::machine::kernels;
-use schedlab_lab::run::deadline::TimeLimit;
+use schedlab_lab::run::deadline::{Deadline, TimeLimit};
 use schedlab_lab::run::defect;
+use schedlab_lab::run::interleave;
 use schedlab_lab::run::recorded;
 use schedlab_lab::run::simulation::{Simulation, Watch, Watched, announce_engine, ejection};
 use schedlab_lab::run::streams::Streams;
@@ -24,6 +25,7 @@ use schedlab_lab::shipped;
 use schedlab_live::signals::LastWords;
 use schedlab_report::{Document, RecordOf, RunTables, judge_goals, priorities_svg, run_text};
 use schedlab_trace::RunRecord;
+use schedlab_workload::Scenario;
 use std::num::NonZeroUsize;
 
 /// What an interrupted run says.
@@ -47,6 +49,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.workload))?;
     let simulation = simulation(args)?;
     let scenario = simulation.scenario()?;
+    let simulation = interleaved(args, simulation, &scenario, &deadline)?;
     if simulation.scheduler.object.is_some() {
         announce_engine(simulation.engine, quiet);
     }
@@ -87,6 +90,22 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         .map_err(|failure| simulation.scheduler.with_cure(failure, &document.runs[0].exit));
     let strict = strict(&document, args.results.strict);
     ejected.and(written).and(streamed).and(pictured).and(strict)
+}
+
+/// The run with the pauses that `--interleave` draws for it.
+fn interleaved(
+    args: &SimArgs,
+    simulation: Simulation,
+    scenario: &Scenario,
+    deadline: &Deadline,
+) -> Result<Simulation, Failure> {
+    let Some(seed) = args.interleave else { return Ok(simulation) };
+    if simulation.scheduler.object.is_none() {
+        return Err(Failure::usage("--interleave: the kernel's own class has no callbacks to pause"));
+    }
+    let draw = || interleave::draw(&simulation, scenario, seed, &deadline.stop());
+    let pauses = Some(defect::guard(|| simulation.describe(), draw)?);
+    Ok(Simulation { pauses, ..simulation })
 }
 
 /// The run that the command line describes.

@@ -28,6 +28,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
         guest_memory,
         after_ejection,
         sampling,
+        pauses,
         extras,
     } = simulation;
     // The other two stand in no record: a command that keeps runs takes neither option.
@@ -66,6 +67,9 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     }
     if !timed_programs.is_empty() || *presence != Presence::default() {
         key.part("meanwhile", format!("{timed_programs:?} {presence:?}"));
+    }
+    if let Some(pauses) = pauses {
+        key.part("pauses", format!("{pauses:?}"));
     }
     key.part("workload", workload.clone());
     key.part("rt-app", crate::workload::followed().to_string());

@@ -4,6 +4,7 @@ pub mod batch;
 pub mod command;
 pub mod deadline;
 pub mod defect;
+pub mod interleave;
 pub mod key;
 pub mod real;
 pub mod recorded;

@@ -19,7 +19,7 @@ use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_report::{Document, ExtraTables, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Message};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Message, Pause};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::Explainer;
@@ -108,6 +108,8 @@ pub struct Simulation {
     pub after_ejection: AfterEjection,
     /// Figures of samples of `schedule()` are metrics of the record.
     pub sampling: Option<Sampling>,
+    /// Where callbacks are paused in the middle, so that other CPUs continue meanwhile ([`crate::run::interleave`]).
+    pub pauses: Option<Vec<Pause>>,
     /// `--explain-waits`, `--timeline` and `--perfetto` of a comparison.
     pub extras: Extras,
 }
@@ -126,6 +128,7 @@ impl Simulation {
             guest_memory: DEFAULT_GUEST_MEMORY,
             after_ejection: AfterEjection::Stop,
             sampling: None,
+            pauses: None,
             extras: Extras::default(),
         }
     }
@@ -200,7 +203,8 @@ impl Simulation {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
         self.fits()?;
         let (engine, guest_memory) = (self.engine, self.guest_memory);
-        let options = LoadOptions { engine, guest_memory, ..self.scheduler.load_options() };
+        let pauses = self.pauses.clone();
+        let options = LoadOptions { engine, guest_memory, pauses, ..self.scheduler.load_options() };
         if let Some(command) = &self.scheduler.loader {
             let stays = true;
             return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
@@ -266,11 +270,7 @@ impl Simulation {
     /// # Errors
     /// See [`Simulation::run_alone`].
     pub fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<Watched, Failure> {
-        let mut config = Config::new(self.machine.clone(), self.seed);
-        config.limit = self.limit;
-        config.checkers = self.checkers;
-        config.outlive_exit = self.after_ejection == AfterEjection::Continue;
-        config.presence = self.scheduler.presence;
+        let mut config = self.config();
         config.sinks = watch.sinks;
         config.schedule_events = watch.schedule_events;
         config.stop = watch.stop;
@@ -294,13 +294,7 @@ impl Simulation {
                 scheduler.remember_globals();
             }
         }
-        let result = run(&config, scenario, class).map_err(|error| match error {
-            SimError::Refused(text) => Failure::usage(format!("workload {}: {text}", self.workload)),
-            SimError::Stopped(at) => {
-                let seconds = at.0 as f64 / 1e9;
-                stopped(&self.describe(), &format!("at {seconds:.3} s of simulated time"))
-            }
-        })?;
+        let result = run(&config, scenario, class).map_err(|error| self.unfinished(error))?;
         drop(config);
         let confidences = result.scheduler.as_ref().filter(|_| explainer.is_some()).and_then(|loaded| {
             let (name, object) = (&self.scheduler.name, self.scheduler.object.as_deref());
@@ -332,6 +326,50 @@ impl Simulation {
         let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
         Ok(Watched { record, extra_tables })
+    }
+
+    /// What determines the run, without observers.
+    fn config(&self) -> Config {
+        let mut config = Config::new(self.machine.clone(), self.seed);
+        config.limit = self.limit;
+        config.checkers = self.checkers;
+        config.outlive_exit = self.after_ejection == AfterEjection::Continue;
+        config.presence = self.scheduler.presence;
+        config
+    }
+
+    /// Runs it for its pauses alone: the instructions of each call that could be paused; or the pause that cannot be.
+    ///
+    /// # Errors
+    /// As of [`Simulation::run_alone`].
+    pub(crate) fn try_pauses(
+        &self,
+        scenario: &Scenario,
+        stop: StopFlag,
+    ) -> Result<Result<Vec<u32>, usize>, Failure> {
+        let config = Config { stop, ..self.config() };
+        match run(&config, scenario, self.class(None)?) {
+            Ok(result) => {
+                let calls = result.scheduler.map(|loaded| loaded.calls_to_pause().to_vec());
+                Ok(Ok(calls.unwrap_or_default()))
+            }
+            Err(SimError::Conflict { pause, .. }) => Ok(Err(pause)),
+            Err(error) => Err(self.unfinished(error)),
+        }
+    }
+
+    /// The failure of a run that did not come to its end.
+    fn unfinished(&self, error: SimError) -> Failure {
+        match error {
+            SimError::Refused(text) => Failure::usage(format!("workload {}: {text}", self.workload)),
+            SimError::Stopped(at) => {
+                let seconds = at.0 as f64 / 1e9;
+                stopped(&self.describe(), &format!("at {seconds:.3} s of simulated time"))
+            }
+            conflict @ SimError::Conflict { .. } => {
+                Failure::usage(format!("{}: these pauses do not fit the run: {conflict}", self.describe()))
+            }
+        }
     }
 
     /// What the scheduler printed, with the workload's names of tasks.

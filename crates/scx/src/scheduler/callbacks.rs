@@ -16,6 +16,15 @@ impl SchedExt for BpfScheduler {
         &self.info
     }
 
+    #[inline(always)]
+    fn paused(&self) -> Option<(usize, DurationNs)> {
+        if self.interleaving.is_some() { self.pause_now() } else { None }
+    }
+
+    fn resume(&mut self, k: &mut Kernel) {
+        self.resume_paused(k);
+    }
+
     fn uptime(&self) -> DurationNs {
         self.user.uptime.unwrap_or(UPTIME)
     }

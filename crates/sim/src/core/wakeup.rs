@@ -16,6 +16,10 @@ impl<S: SchedExt> Sim<S> {
         if !entry.state.is_blocked() || entry.waking {
             return false;
         }
+        let (cpu, busy) = (entry.cpu, (entry.on_rq, entry.on_cpu));
+        if self.k.held.pause.is_some() && self.k.held.meets_task(task, cpu, busy) {
+            return true;
+        }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
         let waker = if flags.from_interrupt { None } else { self.k.ctx.current };
         let entry = self.k.task_mut(task);

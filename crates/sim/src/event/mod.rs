@@ -77,6 +77,34 @@ impl Event {
         }
     }
 
+    /// The CPU that takes the event, for what CPUs take while one of them is paused in a callback.
+    pub(crate) fn taken_by(self) -> Option<CpuId> {
+        match self {
+            Event::Work { cpu }
+            | Event::Pass { cpu }
+            | Event::Tick { cpu }
+            | Event::HrTick { cpu }
+            | Event::Ipi { cpu }
+            | Event::Late { cpu }
+            | Event::Timeout { cpu, .. }
+            | Event::Latest { cpu, .. } => Some(cpu),
+            _ => None,
+        }
+    }
+
+    /// The kind of an event that each CPU has an entry for.
+    pub(crate) fn of_cpu(self) -> Option<OfCpu> {
+        match self {
+            Event::Work { .. } => Some(OfCpu::Work),
+            Event::Pass { .. } => Some(OfCpu::Pass),
+            Event::Tick { .. } => Some(OfCpu::Tick),
+            Event::HrTick { .. } => Some(OfCpu::HrTick),
+            Event::Ipi { .. } => Some(OfCpu::Ipi),
+            Event::Late { .. } => Some(OfCpu::Late),
+            _ => None,
+        }
+    }
+
     /// The event comes by itself, however long all tasks wait; so do timers of the kernel's own tasks.
     pub(crate) fn is_idle_source(self) -> bool {
         matches!(
@@ -203,6 +231,11 @@ impl EventQueue {
             self.free.push(at);
         }
         Some((time, event))
+    }
+
+    /// The earliest event, which stays pending.
+    pub(crate) fn first(&mut self) -> Option<(TimeNs, Event)> {
+        self.wheel.first()
     }
 
     /// When the earliest event happens; [`TimeNs::MAX`] without any.

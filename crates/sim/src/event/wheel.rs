@@ -429,6 +429,18 @@ impl Wheel {
         }
     }
 
+    /// The earliest entry, which stays.
+    pub(super) fn first(&mut self) -> Option<(TimeNs, Event)> {
+        if self.first == NIL {
+            if self.first_time == TimeNs::MAX {
+                return None;
+            }
+            self.roll();
+        }
+        let entry = self.entries.of(self.first);
+        Some((entry.time, entry.event))
+    }
+
     /// Takes the earliest entry, which is not due any more: its number, time and event.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(u32, TimeNs, Event)> {

@@ -1,6 +1,7 @@
 //! A run from configuration and scenario to result.
 
 pub(crate) mod engine;
+mod interleave;
 mod stuck;
 
 use crate::Kernel;
@@ -140,6 +141,13 @@ pub enum SimError {
     Refused(String),
     /// [`Config::stop`] was raised when the run had reached this time.
     Stopped(TimeNs),
+    /// A path of another CPU needed what a paused callback held.
+    Conflict {
+        /// When.
+        at: TimeNs,
+        /// The number of the pause.
+        pause: usize,
+    },
 }
 
 impl fmt::Display for SimError {
@@ -147,6 +155,9 @@ impl fmt::Display for SimError {
         match self {
             SimError::Refused(text) => f.write_str(text),
             SimError::Stopped(at) => write!(f, "stopped at {at} of simulated time"),
+            SimError::Conflict { at, .. } => {
+                write!(f, "at {at} a path needs a lock that the paused callback holds")
+            }
         }
     }
 }
@@ -329,7 +340,11 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
-        if self.k.refusal.is_some() || self.k.stop.is_raised() { Err(self.broken_off(time)) } else { Ok(()) }
+        if self.k.refusal.is_some() || self.k.stop.is_raised() || self.k.held.conflict.is_some() {
+            Err(self.broken_off(time))
+        } else {
+            Ok(())
+        }
     }
 
     /// Why a run ends that refuses something, or is to stop.
@@ -338,7 +353,10 @@ impl<S: SchedExt> Sim<S> {
     fn broken_off(&mut self, time: TimeNs) -> SimError {
         match self.k.refusal.take() {
             Some(why) => SimError::Refused(format!("{}: {why}", self.exec.scenario.name)),
-            None => SimError::Stopped(time),
+            None => match self.k.held.conflict {
+                Some(pause) => SimError::Conflict { at: time, pause },
+                None => SimError::Stopped(time),
+            },
         }
     }
 

@@ -182,12 +182,18 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
         if !self.in_setup() {
+            if self.held.meets(cpu) {
+                return;
+            }
             self.acquire(|k| &mut k.cpus[cpu.index()].lock);
         }
     }
 
     /// Takes it again for a path that was laid down, and held it all the time: that costs nothing.
     pub(crate) fn rq_relock(&mut self, cpu: CpuId) {
+        if self.held.meets(cpu) {
+            return;
+        }
         let (now, event) = (self.ctx.now, self.event_time);
         let grant = self.cpus[cpu.index()].lock.acquire(now, event, cpu);
         debug_assert!(grant.at >= now, "a lock is granted no earlier than it is asked for");
@@ -199,6 +205,9 @@ impl Kernel {
 
     #[inline(never)]
     pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
+        if self.held.meets(cpu) {
+            return;
+        }
         let now = self.ctx.now;
         self.cpus[cpu.index()].lock.release(now);
     }

@@ -11,6 +11,7 @@ use crate::state::charge::{Charging, CostTotals};
 use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
+use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
 use crate::state::scx::ScxState;
@@ -162,6 +163,8 @@ pub struct Kernel {
     pub(crate) dl_admitted: Admitted,
     /// Why the run cannot continue, if it cannot.
     pub(crate) refusal: Option<String>,
+    /// What a paused callback holds.
+    pub(crate) held: Held,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -269,6 +272,7 @@ impl Kernel {
             rt_throttling: RtThrottling::new(machine.kernel.version),
             dl_admitted: Admitted::default(),
             refusal: None,
+            held: Held::default(),
             machine,
             cpus,
         }

@@ -5,6 +5,7 @@ pub(crate) mod charge;
 pub(crate) mod cpu;
 pub(crate) mod deadline;
 pub(crate) mod dsq;
+pub(crate) mod held;
 pub(crate) mod kernel;
 pub(crate) mod ops;
 pub(crate) mod order;

@@ -319,6 +319,18 @@ pub trait SchedExt {
         false
     }
 
+    /// The callback that ran last is paused in the middle: the number of the pause, and how long other CPUs have before the
+    /// callback continues. Only callbacks without a result are paused.
+    #[inline(always)]
+    fn paused(&self) -> Option<(usize, DurationNs)> {
+        None
+    }
+
+    /// Continues the paused callback, which ends or is paused again.
+    fn resume(&mut self, k: &mut Kernel) {
+        let _ = k;
+    }
+
     /// When the scheduler's user space takes a turn, by number of the turn.
     fn user_times(&self) -> Vec<TimeNs> {
         Vec::new()

@@ -57,8 +57,12 @@ impl<S: SchedExt> Sim<S> {
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
         let before = k.ctx.now;
         let result = body(ops, k);
+        if ops.paused().is_some() && k.held.pause.is_none() {
+            self.let_others_run(rq);
+        }
+        let k = &mut self.k;
         debug_assert!(k.ctx.now >= before, "a callback does not turn time back");
-        // No callback runs inside of another.
+        // No callback runs inside of another, but for a paused one.
         (k.ctx.op, k.ctx.op_task, k.ctx.rq, k.ctx.site) = (OpKind::None, None, None, None);
         self.run_deferred();
         result

@@ -584,7 +584,7 @@ unsafe extern "sysv64" fn rest<H: Host>(vm: *mut Vm<'_>) -> u32 {
         lend::<H>(vm, 0, |regs, vm, host| {
             let frames_used = vm.mem.frames_used;
             debug_assert!(frames_used > 0, "a program that runs has a frame");
-            interpret::run(vm, regs, vm.at as usize, frames_used - 1, host)?;
+            interpret::run(vm, regs, vm.at as usize, frames_used - 1, vm.budget, host)?;
             // The frame is the code's, which gives it back.
             vm.mem.frames_used = frames_used;
             Ok(())

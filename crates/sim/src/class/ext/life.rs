@@ -331,7 +331,7 @@ impl<S: SchedExt> Sim<S> {
     /// Starts the ejection when an exit was claimed: dump, bypass, helper thread.
     #[inline]
     pub(crate) fn check_exit(&mut self) {
-        if self.k.scx.exit.is_some() && !self.k.scx.disabling {
+        if self.k.scx.exit.is_some() && !self.k.scx.disabling && self.k.held.pause.is_none() {
             self.begin_exit();
         }
     }
