@@ -41,6 +41,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "base",
             "machine",
             "trace",
+            "stats",
             "workload",
             "bpf",
             "sim",

@@ -17,6 +17,7 @@ mod goals_json;
 mod html;
 mod json;
 mod json_words;
+mod judgement;
 mod kernel_verdicts;
 #[cfg(test)]
 mod made_up;
@@ -70,6 +71,9 @@ pub use html::{HtmlPage, fidelity_html, timeline_html, to_html};
 pub use json::{Document, from_json, to_json};
 pub use json_words::{JsonError, SCHEMA};
 pub use ministat::{Plot, ministat};
+pub use judgement::{
+    JudgedLoad, Judgement, LoadVerdict, Parameter, Space, judgement_json, judgement_text, space_json,
+};
 pub use names::visible;
 pub use narrow::fit;
 pub use overview::overview_table;
