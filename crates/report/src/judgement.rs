@@ -257,7 +257,8 @@ mod tests {
 
     #[test]
     fn an_answer_is_never_longer_than_its_bound() {
-        let nasty = ["\u{1f600}".repeat(5000), "\"\\".repeat(5000), "\u{1b}[2J".repeat(900), "a".repeat(9000)];
+        let nasty =
+            ["\u{1f600}".repeat(5000), "\"\\".repeat(5000), "\u{1b}[2J".repeat(900), "a".repeat(9000)];
         for name in &nasty {
             for count in [0, 1, 5, 300] {
                 let text = judgement_json(&judgement(name, count));
@@ -267,7 +268,10 @@ mod tests {
                 assert_eq!(kept.len() as u64 + value["more_reasons"].as_u64().unwrap(), count as u64);
                 let loads = value["loads"].as_array().unwrap().len() as u64;
                 assert_eq!(loads + value["more_loads"].as_u64().unwrap(), count as u64);
-                assert!(kept.is_empty() || kept[0].as_str().unwrap().starts_with("0 "), "the weightiest first");
+                assert!(
+                    kept.is_empty() || kept[0].as_str().unwrap().starts_with("0 "),
+                    "the weightiest first"
+                );
             }
         }
     }
@@ -277,7 +281,10 @@ mod tests {
         let text = judgement_json(&judgement("x", 3));
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["reasons"].as_array().unwrap().len(), 3);
-        assert_eq!((value["more_reasons"].as_u64(), value["loads"][0]["verdict"].as_str()), (Some(0), Some("no_difference_shown")));
+        assert_eq!(
+            (value["more_reasons"].as_u64(), value["loads"][0]["verdict"].as_str()),
+            (Some(0), Some("no_difference_shown"))
+        );
         assert!(judgement_text(&judgement("x", 3)).contains("* 0 x\n"));
     }
 }

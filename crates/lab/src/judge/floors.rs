@@ -155,27 +155,31 @@ fn of_task(at: usize, name: &str, candidate: &Seen, base: &Seen) -> Option<Fault
     let under = &base.record.scheduler;
     if then.cpu_time >= LEAST && mine.share < FLOOR * then.share {
         let [got, then] = [mine.share, then.share].map(|share| 100.0 * share);
-        let text = format!("task {name} got {got:.2} % of a CPU, {then:.1} % under {under}; the floor is a quarter");
+        let text =
+            format!("task {name} got {got:.2} % of a CPU, {then:.1} % under {under}; the floor is a quarter");
         return fault(FaultKind::BelowFloor, text);
     }
     let (mine, then) = (candidate.thirds.get(at)?, base.thirds.get(at)?);
     if then.iter().any(|time| *time < THIRD_LEAST) {
         return None;
     }
-    let rate = |thirds: &[f64; 3], run: &RunRecord| {
-        thirds.map(|time| time / (run.duration.0 as f64 / 3.0).max(1.0))
-    };
+    let rate =
+        |thirds: &[f64; 3], run: &RunRecord| thirds.map(|time| time / (run.duration.0 as f64 / 3.0).max(1.0));
     let (mine, then) = (rate(mine, &candidate.record), rate(then, &base.record));
     let third = ["first", "second", "last"];
     if let Some(which) = (0..3).find(|which| mine[*which] < THIRD_FLOOR * then[*which]) {
         let [got, then] = [mine[which], then[which]].map(|rate| 100.0 * rate);
         let third = third[which];
-        let text = format!("task {name} got {got:.2} % of a CPU in the {third} third of the run, {then:.1} % under {under}");
+        let text = format!(
+            "task {name} got {got:.2} % of a CPU in the {third} third of the run, {then:.1} % under {under}"
+        );
         return fault(FaultKind::Gap, text);
     }
     if mine[1] < 0.5 * then[1] && mine[2] * then[1] > AT_THE_END * then[2] * mine[1] {
         let [middle, end] = [mine[1], mine[2]].map(|rate| 100.0 * rate);
-        let text = format!("task {name} got {middle:.2} % of a CPU in the middle third, and {end:.1} % in the last one");
+        let text = format!(
+            "task {name} got {middle:.2} % of a CPU in the middle third, and {end:.1} % in the last one"
+        );
         return fault(FaultKind::AtTheEnd, text);
     }
     None

@@ -145,7 +145,10 @@ impl Trial {
         };
         if base.record.is_void() {
             let why = base.record.standing_reasons().join(", ");
-            return Err(refused(format!("the base {} does not last: {why}; take another one", self.base.label())));
+            return Err(refused(format!(
+                "the base {} does not last: {why}; take another one",
+                self.base.label()
+            )));
         }
         let candidate = match self.seen(&self.candidate, load, &drawn) {
             Err(Failure { code: Code::Usage, text }) => {
@@ -187,7 +190,8 @@ impl Trial {
         let score = if is_valid { Score::of(&by_seed) } else { Score::NONE };
         let worse = is_valid && is_worse(score);
         let accepted = !worse && judged.iter().all(|one| one.faults.is_empty());
-        let shown = judged.iter().filter(|one| self.show_hidden || !one.load.hidden && !one.load.metrics.is_empty());
+        let shown =
+            judged.iter().filter(|one| self.show_hidden || !one.load.hidden && !one.load.metrics.is_empty());
         let loads: Vec<JudgedLoad> = shown.map(Judged::shown).collect();
         let seeds = self.suite.seeds.get();
         let mut reasons = reasons::of_faults(&judged, seeds, self.show_hidden);

@@ -76,7 +76,11 @@ mod tests {
         let switch = |ms: u64, next: Option<u32>| Event {
             time: TimeNs(ms * 1_000_000),
             cpu: CpuId(0),
-            kind: EventKind::SchedSwitch { prev: None, prev_state: TaskState::Runnable, next: next.map(TaskId) },
+            kind: EventKind::SchedSwitch {
+                prev: None,
+                prev_state: TaskState::Runnable,
+                next: next.map(TaskId),
+            },
         };
         for event in [switch(0, Some(0)), switch(95, Some(1)), switch(105, None), switch(250, Some(1))] {
             progress.event(&event);

@@ -34,7 +34,8 @@ pub(super) fn of_faults(judged: &[Judged<'_>], seeds: usize, show_hidden: bool) 
 fn of_load(one: &Judged<'_>, seeds: usize) -> Option<(Weight, String)> {
     let kinds: BTreeSet<FaultKind> = one.faults.iter().map(|(_, fault)| fault.kind).collect();
     let kind = *kinds.first()?;
-    let faults: Vec<&(Option<usize>, Fault)> = one.faults.iter().filter(|(_, fault)| fault.kind == kind).collect();
+    let faults: Vec<&(Option<usize>, Fault)> =
+        one.faults.iter().filter(|(_, fault)| fault.kind == kind).collect();
     let runs: BTreeSet<usize> = faults.iter().filter_map(|(run, _)| *run).collect();
     let worst = faults.iter().map(|(_, fault)| fault).max_by_key(|fault| fault.tasks)?;
     let more = match worst.tasks {

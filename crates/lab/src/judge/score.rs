@@ -32,7 +32,8 @@ impl Score {
     pub(super) fn of(logarithms: &[f64]) -> Score {
         let interval = Moments::of(logarithms).and_then(|moments| mean_interval(&moments, Level::P95));
         let Ok(interval) = interval else { return Score::NONE };
-        let [low, high] = [-1.0, 1.0].map(|side| rounded((interval.center + side * interval.half_width).exp()));
+        let [low, high] =
+            [-1.0, 1.0].map(|side| rounded((interval.center + side * interval.half_width).exp()));
         Score { value: rounded(interval.center.exp()), interval: [low, high] }
     }
 
@@ -65,7 +66,9 @@ fn logarithm(load: &SuiteLoad, name: &str, candidate: &Seen, base: &Seen) -> Res
     let ratio = match then.better {
         Better::Higher => (mine.value + notice) / (then.value + notice),
         Better::Lower => (then.value + notice) / (mine.value + notice),
-        Better::Neither => return Err(format!("metric {name} has no better direction; say better = in [metrics]")),
+        Better::Neither => {
+            return Err(format!("metric {name} has no better direction; say better = in [metrics]"));
+        }
     };
     // Both are 0.
     let ratio = if ratio.is_nan() { 1.0 } else { ratio };
@@ -103,13 +106,19 @@ pub(super) fn too_slow(load: &SuiteLoad, runs: &[Vec<f64>]) -> Option<Fault> {
     let worse = |text: String| Some(Fault { kind: FaultKind::Worse, text, tasks: 1 });
     let score = Score::of(&joined(runs));
     if !load.metrics.is_empty() && score.interval[1] < WORST_LOAD {
-        return worse(format!("the load decides: its score {} is shown to be below {WORST_LOAD}", score.text()));
+        return worse(format!(
+            "the load decides: its score {} is shown to be below {WORST_LOAD}",
+            score.text()
+        ));
     }
     for (at, name) in load.metrics.iter().enumerate() {
         let own: Vec<f64> = runs.iter().filter_map(|metrics| metrics.get(at).copied()).collect();
         let score = Score::of(&own);
         if score.interval[1] < WORST_METRIC {
-            let text = format!("metric {name} decides: its score {} is shown to be below {WORST_METRIC}", score.text());
+            let text = format!(
+                "metric {name} decides: its score {} is shown to be below {WORST_METRIC}",
+                score.text()
+            );
             return worse(text);
         }
     }

@@ -25,7 +25,10 @@ pub fn compile(source: &Path, kernel: KernelVersion) -> Result<Result<Vec<u8>, S
     }
     schedlab_clang::found().ok_or_else(|| Failure::environment(schedlab_clang::MISSING))?;
     let unwritten = |error: std::io::Error| {
-        Failure::environment(format!("headers for {}: {error}; make room for temporary files", source.display()))
+        Failure::environment(format!(
+            "headers for {}: {error}; make room for temporary files",
+            source.display()
+        ))
     };
     let folder = tempfile::tempdir().map_err(unwritten)?;
     write_headers(folder.path(), kernel).map_err(unwritten)?;

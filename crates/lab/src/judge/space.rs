@@ -34,7 +34,13 @@ pub fn space(scheduler: &Scheduler, over: &[String]) -> Result<Space, Failure> {
             scheduler.takes(name, &value.to_string())?;
         }
         let log = low > 0 && high / low >= WIDE;
-        parameters.push(Parameter { name: name.to_string(), low, high, default: default(&object, name), log });
+        parameters.push(Parameter {
+            name: name.to_string(),
+            low,
+            high,
+            default: default(&object, name),
+            log,
+        });
     }
     let settings = parameters.iter().flat_map(|one| ["--set".to_string(), format!("{}=VALUE", one.name)]);
     let fixed = ["schedlab", "judge", &scheduler.given, "--json", "-"].map(String::from);

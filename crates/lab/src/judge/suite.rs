@@ -104,7 +104,9 @@ impl Suite {
         let names: Vec<&str> = SUITES.iter().map(|(name, _)| *name).collect();
         let near = did_you_mean(name, &names);
         let names = names.join(", ");
-        Err(Failure::usage(format!("no suite named '{name}'{near}; there are: {names} (or give a file: *.toml)")))
+        Err(Failure::usage(format!(
+            "no suite named '{name}'{near}; there are: {names} (or give a file: *.toml)"
+        )))
     }
 
     /// Reads a suite; `origin` names it in errors.
@@ -130,7 +132,8 @@ impl Suite {
             if loads.iter().any(|load| load.name == name) {
                 return Err(refused(format!("two loads are called '{name}'")));
             }
-            loads.push(SuiteLoad::new(entry, hidden).map_err(|what| refused(format!("load {name}: {what}")))?);
+            loads
+                .push(SuiteLoad::new(entry, hidden).map_err(|what| refused(format!("load {name}: {what}")))?);
         }
         Ok(Suite { name: origin.to_string(), about: file.about, seeds: file.seeds, loads })
     }
