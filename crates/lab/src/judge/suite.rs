@@ -20,7 +20,7 @@ const MOST_SEEDS: usize = 100;
 pub struct Suite {
     /// The name of a shipped one, or the path.
     pub name: String,
-    /// For whom it is, one line.
+    /// Which users it stands for, one line.
     pub about: String,
     /// Runs of each load.
     pub seeds: NonZeroUsize,
