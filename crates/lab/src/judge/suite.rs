@@ -210,7 +210,7 @@ mod tests {
             (format!("about = ''\nseeds = 5\n{load}cpus = '0'\nduration = '1s'\n"), "load a: cpus"),
             (format!("about = ''\nseeds = 5\n{load}cpus = '1'\nduration = '9'\n"), "load a: duration"),
             (format!("about = ''\nseeds = 5\n{load}{ends}draw = {{ rooms = '9..2' }}\n"), "rooms: '9..2'"),
-            (format!("about = ''\nseeds = 5\n{load}{ends}\nmore = 1\n"), "line 8"),
+            (format!("about = ''\nseeds = 5\n{load}{ends}\nmore = 1\n"), "line 10"),
         ] {
             let failure = Suite::parse(&text, "x").unwrap_err();
             assert!(failure.text.contains(part), "{part}: {failure}");
