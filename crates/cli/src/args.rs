@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod help;
+mod judge;
 mod many;
 mod measured;
 mod one;
@@ -13,6 +14,7 @@ use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+pub(crate) use judge::JudgeArgs;
 pub(crate) use many::{BenchArgs, CompareArgs, ReproduceArgs, SweepArgs};
 pub(crate) use measured::{CalibrateArgs, FidelityArgs};
 pub(crate) use one::{
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Deps(DepsArgs),
     /// What an object needs, and whether the simulator and a real kernel's verifier take it
     Check(CheckArgs),
+    /// A verdict on a scheduler: a suite of loads, a score with its interval, and reasons
+    Judge(JudgeArgs),
     /// A folder with a scheduler of your own, to begin with
     New(NewArgs),
     /// A record of sim, run or compare (-o) as a table, a page, a trace, ...

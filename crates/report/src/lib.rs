@@ -17,6 +17,7 @@ mod goals_json;
 mod html;
 mod json;
 mod json_words;
+mod judgement;
 mod kernel_verdicts;
 #[cfg(test)]
 mod made_up;
@@ -69,6 +70,9 @@ pub use goals::{GoalVerdict, JudgedGoal, goals_text, judge_goals};
 pub use html::{HtmlPage, fidelity_html, timeline_html, to_html};
 pub use json::{Document, from_json, to_json};
 pub use json_words::{JsonError, SCHEMA};
+pub use judgement::{
+    JudgedLoad, Judgement, LoadVerdict, Parameter, Space, judgement_json, judgement_text, space_json,
+};
 pub use ministat::{Plot, ministat};
 pub use names::visible;
 pub use narrow::fit;
