@@ -1,0 +1,142 @@
+//! A gate: which differences, doubts and costs fail a comparison (`--fail-on`, `--budget`), and a kept baseline.
+
+pub mod baseline;
+pub mod budget;
+mod rule;
+
+use crate::failure::Failure;
+use crate::gate::budget::Budget;
+pub use crate::gate::rule::FailOn;
+use schedlab_base::{RUN_METRICS, counted, did_you_mean};
+use schedlab_report::{
+    Comparison, Document, Gate, GateCheck, Outcome, Verdict, WorkloadNames, cell_of, change, scheduler_label,
+};
+use schedlab_trace::{RunRecord, Standing};
+
+/// What a comparison must keep to pass.
+#[derive(Clone, Debug, Default)]
+pub struct Conditions {
+    /// `--fail-on`.
+    pub fail_on: Vec<FailOn>,
+    /// `--budget`.
+    pub budgets: Vec<Budget>,
+}
+
+impl Conditions {
+    /// Refuses what no run could answer, before any is made. `own` are the metrics of the workloads themselves.
+    ///
+    /// # Errors
+    /// A metric that none has, and too few runs for an interval.
+    pub fn check(&self, own: &[&str], runs: usize) -> Result<(), Failure> {
+        for rule in &self.fail_on {
+            let FailOn::Worse { metric, .. } = rule else { continue };
+            if runs < 2 {
+                let text = format!("--fail-on {rule}: an interval takes two runs; give --runs 2 or more");
+                return Err(Failure::usage(text));
+            }
+            let known = || own.iter().copied().chain(RUN_METRICS.iter().map(|(name, _)| *name));
+            let Some(metric) = metric else { continue };
+            if !known().any(|name| name == metric) {
+                let near = did_you_mean(metric, known());
+                let own = own.join(", ");
+                let text = format!("--fail-on {rule}: no metric '{metric}'{near}; the workload's own: {own}");
+                return Err(Failure::usage(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges results. `own` says by workload and metric which metrics are the workload's own.
+    ///
+    /// # Errors
+    /// A metric of `--fail-on` that no run has.
+    pub fn judge(&self, document: &Document, own: impl Fn(&str, &str) -> bool) -> Result<Gate, Failure> {
+        for metric in self.fail_on.iter().filter_map(FailOn::metric) {
+            if !document.comparisons.is_empty() && document.comparisons.iter().all(|c| c.metric != metric) {
+                let near = did_you_mean(metric, document.comparisons.iter().map(|c| &c.metric));
+                return Err(Failure::usage(format!("--fail-on worse:{metric}: no run has it{near}")));
+            }
+        }
+        let rules = self.fail_on.iter().map(|rule| format!("--fail-on {rule}"));
+        let asked = rules.chain(self.budgets.iter().map(|budget| format!("--budget {budget}"))).collect();
+        let names = WorkloadNames::of(document.runs.iter().map(|run| &run.workload));
+        let is_own = |c: &&Comparison| {
+            let named = self.fail_on.iter().any(|rule| rule.metric() == Some(&c.metric));
+            named || own(&c.cell.workload.name, &c.metric)
+        };
+        let worse = document.comparisons.iter().filter(is_own).map(|comparison| {
+            let own = own(&comparison.cell.workload.name, &comparison.metric);
+            self.compared(comparison, names.get(&comparison.cell.workload), own)
+        });
+        let mut checks: Vec<GateCheck> = worse.collect();
+        for (baseline, runs) in by_scheduler(&document.runs) {
+            let place = format!("{} on {}", names.get(&runs[0].workload), counted(runs[0].cpus, "CPU"));
+            if !baseline {
+                checks.extend(self.budgets.iter().filter_map(|budget| budget.judge(&runs, &place)));
+            }
+            checks.push(self.standing(&runs, &place));
+        }
+        Ok(Gate { asked, checks })
+    }
+
+    /// The check of one metric of one scheduler.
+    fn compared(&self, c: &Comparison, workload: &str, own: bool) -> GateCheck {
+        let place = format!("{workload} on {}", counted(c.cell.cpus, "CPU"));
+        let (candidate, baseline) = (&c.candidate.scheduler, &c.baseline.scheduler);
+        let found = format!("{} against {baseline}: {}", change(c), c.verdict.name());
+        let rule = self.fail_on.iter().find(|rule| rule.fails(c, own));
+        let outcome = match (rule, c.verdict) {
+            (Some(rule), _) => Outcome::Failed(format!(
+                "{candidate} is worse than {baseline}: {place}, {} {} (--fail-on {rule})",
+                c.metric,
+                change(c)
+            )),
+            (None, Verdict::NotDecided | Verdict::TooFewRuns) => Outcome::Undecided(found.clone()),
+            (None, _) => Outcome::Passed,
+        };
+        GateCheck {
+            cell: c.cell.clone(),
+            scheduler: candidate.clone(),
+            what: c.metric.clone(),
+            found,
+            outcome,
+        }
+    }
+
+    /// The check of how far a scheduler's runs count. Void ones fail the command in any case.
+    fn standing(&self, runs: &[&RunRecord], place: &str) -> GateCheck {
+        let worst = runs.iter().max_by_key(|run| run.standing()).expect("a scheduler has a run");
+        let scheduler = scheduler_label(worst);
+        let reasons = worst.standing_reasons().join(", ");
+        let found = match worst.standing() {
+            Standing::Valid => "valid".to_string(),
+            Standing::Suspect => format!("suspect: {reasons}"),
+            Standing::Void => format!("void: {reasons}"),
+        };
+        let asked = self.fail_on.contains(&FailOn::Suspect);
+        let outcome = match worst.standing() {
+            Standing::Void => Outcome::Failed(format!("{scheduler}: {place}, seed {}: {found}", worst.seed)),
+            Standing::Suspect if asked => Outcome::Failed(format!(
+                "{scheduler}: {place}, seed {}: {found} (--fail-on suspect)",
+                worst.seed
+            )),
+            _ => Outcome::Passed,
+        };
+        GateCheck { cell: cell_of(worst), scheduler, what: "standing".to_string(), found, outcome }
+    }
+}
+
+/// The runs of each scheduler in each cell, in their order, and whether the scheduler is the baseline there.
+fn by_scheduler(runs: &[RunRecord]) -> Vec<(bool, Vec<&RunRecord>)> {
+    let mut groups: Vec<(bool, Vec<&RunRecord>)> = Vec::new();
+    for run in runs {
+        let same_cell = |group: &(bool, Vec<&RunRecord>)| cell_of(group.1[0]) == cell_of(run);
+        let label = scheduler_label(run);
+        let known = groups.iter().position(|group| same_cell(group) && scheduler_label(group.1[0]) == label);
+        match known {
+            Some(at) => groups[at].1.push(run),
+            None => groups.push((!groups.iter().any(|group| same_cell(group)), vec![run])),
+        }
+    }
+    groups
+}
