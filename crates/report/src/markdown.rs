@@ -49,7 +49,7 @@ pub fn to_markdown(
     page
 }
 
-/// The heading with what came out, and the reasons.
+/// The heading with the outcome, and the reasons.
 fn outcome(gate: &Gate, comparisons: &[&Comparison]) -> String {
     let reasons: Vec<String> = gate.reasons().map(str::to_string).collect();
     let verdicts = distinct(comparisons.iter().map(|c| c.verdict.name()));

@@ -89,6 +89,7 @@ fn image_and_machine(args: &CheckArgs, quiet: bool) -> Result<(Option<Image>, Ma
 }
 
 fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Failure> {
+    args.budget.iter().try_for_each(|budget| budget.for_verifier(args.vm || args.live))?;
     let (image, simulated) = image_and_machine(args, quiet)?;
     let named = Named::new().inputs(entry::names(std::slice::from_ref(object))?);
     let named = named.inputs(&args.state).outputs([&args.json]);
@@ -155,7 +156,9 @@ fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Fa
     if let Some(target) = &json {
         target.write(&check_json(&checked, &answers))?;
     }
-    failure.map_or(Ok(()), Err)
+    let walked =
+        |answer: &CheckAnswer| args.budget.as_ref().map_or(Ok(()), |one| one.judge_verifier(&answer.text));
+    failure.map_or(Ok(()), Err).and_then(|()| answers.iter().try_for_each(walked))
 }
 
 /// What is told of the object before the simulator or a kernel answers.

@@ -23,17 +23,26 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Refuses what no run could answer, before any is made. `own` are the metrics of the workloads themselves.
+    /// Refuses what so few runs cannot answer.
     ///
     /// # Errors
-    /// A metric that none has, and too few runs for an interval.
-    pub fn check(&self, own: &[&str], runs: usize) -> Result<(), Failure> {
+    /// One run has no interval.
+    pub fn check_runs(&self, runs: usize) -> Result<(), Failure> {
+        match self.fail_on.iter().find(|rule| runs < 2 && **rule != FailOn::Suspect) {
+            Some(rule) => Err(Failure::usage(format!(
+                "--fail-on {rule}: an interval takes two runs; give --runs 2 or more"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a metric that no run could have, before any is made. `own` are the metrics of the workloads themselves.
+    ///
+    /// # Errors
+    /// The metric, and the nearest that there is.
+    pub fn check_metrics(&self, own: &[&str]) -> Result<(), Failure> {
         for rule in &self.fail_on {
             let FailOn::Worse { metric, .. } = rule else { continue };
-            if runs < 2 {
-                let text = format!("--fail-on {rule}: an interval takes two runs; give --runs 2 or more");
-                return Err(Failure::usage(text));
-            }
             let known = || own.iter().copied().chain(RUN_METRICS.iter().map(|(name, _)| *name));
             let Some(metric) = metric else { continue };
             if !known().any(|name| name == metric) {
@@ -105,7 +114,8 @@ impl Conditions {
 
     /// The check of how far a scheduler's runs count. Void ones fail the command in any case.
     fn standing(&self, runs: &[&RunRecord], place: &str) -> GateCheck {
-        let worst = runs.iter().max_by_key(|run| run.standing()).expect("a scheduler has a run");
+        // The first of several.
+        let worst = runs.iter().rev().max_by_key(|run| run.standing()).expect("a scheduler has a run");
         let scheduler = scheduler_label(worst);
         let reasons = worst.standing_reasons().join(", ");
         let found = match worst.standing() {

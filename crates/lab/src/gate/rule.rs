@@ -19,8 +19,8 @@ pub enum FailOn {
 }
 
 impl FailOn {
-    /// The metric that it names.
-    pub(crate) fn metric(&self) -> Option<&str> {
+    /// The metric that it names, if it names one.
+    pub fn metric(&self) -> Option<&str> {
         match self {
             FailOn::Worse { metric, .. } => metric.as_deref(),
             FailOn::Suspect => None,
