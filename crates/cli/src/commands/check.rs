@@ -36,7 +36,10 @@ use std::time::Duration;
 pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
     match (&args.vmlinux_h, &args.object) {
         (Some(path), _) => write_header(args, path, quiet),
-        (None, Some(object)) => check_object(args, object, quiet),
+        (None, Some(object)) => {
+            args.budget.iter().try_for_each(|budget| budget.for_verifier(args.vm || args.live))?;
+            check_object(args, object, quiet)
+        }
         (None, None) => Err(Failure::usage("check: name an object")),
     }
 }
@@ -89,7 +92,6 @@ fn image_and_machine(args: &CheckArgs, quiet: bool) -> Result<(Option<Image>, Ma
 }
 
 fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Failure> {
-    args.budget.iter().try_for_each(|budget| budget.for_verifier(args.vm || args.live))?;
     let (image, simulated) = image_and_machine(args, quiet)?;
     let named = Named::new().inputs(entry::names(std::slice::from_ref(object))?);
     let named = named.inputs(&args.state).outputs([&args.json]);
@@ -156,9 +158,13 @@ fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Fa
     if let Some(target) = &json {
         target.write(&check_json(&checked, &answers))?;
     }
-    let walked =
-        |answer: &CheckAnswer| args.budget.as_ref().map_or(Ok(()), |one| one.judge_verifier(&answer.text));
-    failure.map_or(Ok(()), Err).and_then(|()| answers.iter().try_for_each(walked))
+    failure.map_or_else(|| within_budget(args, &answers), Err)
+}
+
+/// Compares what the verifiers walked with `--budget`.
+fn within_budget(args: &CheckArgs, answers: &[CheckAnswer]) -> Result<(), Failure> {
+    let texts = || answers.iter().map(|answer| answer.text.as_str());
+    args.budget.iter().try_for_each(|budget| budget.judge_verifier(texts()))
 }
 
 /// What is told of the object before the simulator or a kernel answers.

@@ -60,20 +60,20 @@ impl Budget {
         Err(Failure::usage(format!("--budget {self}: {cure}")))
     }
 
-    /// Judges what a verifier's answer says that it has walked.
+    /// Judges what the answers of verifiers say that they have walked.
     ///
     /// # Errors
-    /// More than the budget.
-    pub fn judge_verifier(&self, answer: &str) -> Result<(), Failure> {
-        let walked = WALKED
-            .iter()
-            .find_map(|words| answer.find(words))
-            .and_then(|at| answer[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse::<f64>().ok());
-        match walked {
+    /// More than the budget, and answers without a number.
+    pub fn judge_verifier<'a>(&self, answers: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+        match answers.filter_map(walked).reduce(f64::max) {
             Some(walked) if walked > self.most => Err(Failure::failed(format!(
                 "the verifier walks {walked} instructions, over --budget {self}"
             ))),
-            _ => Ok(()),
+            Some(_) => Ok(()),
+            None => {
+                let text = format!("--budget {self}: no kernel has answered what its verifier walks");
+                Err(Failure::environment(text))
+            }
         }
     }
 
@@ -103,6 +103,12 @@ impl Budget {
             outcome,
         })
     }
+}
+
+/// How many instructions an answer says that a verifier walked.
+fn walked(answer: &str) -> Option<f64> {
+    let at = WALKED.iter().find_map(|words| answer.find(words))?;
+    answer[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 /// Mean instructions of a call, over all calls of all runs.
@@ -177,8 +183,10 @@ mod tests {
     #[test]
     fn what_a_verifier_walked_is_read_from_its_answer() {
         let answer = "7.3.4: 21 programs, 20,5 and 9123 instructions walked";
-        assert!(budget("verifier=9123").judge_verifier(answer).is_ok());
-        let over = budget("verifier=9122").judge_verifier(answer).unwrap_err().text;
+        assert!(budget("verifier=9123").judge_verifier(["", answer].into_iter()).is_ok());
+        let over = budget("verifier=9122").judge_verifier(["", answer].into_iter()).unwrap_err().text;
         assert_eq!(over, "the verifier walks 9123 instructions, over --budget verifier=9122");
+        let silent = budget("verifier=1").judge_verifier(["takes it"].into_iter()).unwrap_err();
+        assert!(silent.text.contains("no kernel has answered"));
     }
 }

@@ -150,3 +150,85 @@ fn by_scheduler(runs: &[RunRecord]) -> Vec<(bool, Vec<&RunRecord>)> {
     }
     groups
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_report::{compare, from_json};
+    use schedlab_trace::{Warning, WarningKind};
+
+    /// Runs of `old` and `new` with these figures, of which lower ones are better.
+    fn document(old: [f64; 3], new: [f64; 3], warning: WarningKind) -> Document {
+        let mut runs = Vec::new();
+        for (name, values) in [("old", old), ("new", new)] {
+            for (seed, value) in (1..).zip(values) {
+                let text = format!(
+                    r#"{{ "schedlab": {{ "version": "0", "schema": 1 }}, "comparisons": [], "runs": [ {{ "scheduler": "{name}",
+                    "settings": {{}}, "workload": {{ "name": "w", "params": {{}} }}, "machine": "m", "cpus": 2, "seed": {seed},
+                    "backend": "sim", "duration_ns": 5, "exit": {{ "kind": "none" }}, "tasks": [], "trace_hash": null,
+                    "metrics": {{ "time": {{ "value": {value}, "unit": "s", "better": "lower" }} }} }} ] }}"#
+                );
+                let mut run = from_json(&text).unwrap().runs.remove(0);
+                run.warnings.push(Warning {
+                    kind: warning,
+                    text: "probe".to_string(),
+                    count: 1,
+                    worst: None,
+                });
+                runs.push(run);
+            }
+        }
+        let comparisons = compare(&runs, "95".parse().unwrap(), 1.0);
+        Document { runs, comparisons, ..Document::default() }
+    }
+
+    fn judged(document: &Document, rules: &[&str]) -> Gate {
+        let fail_on = rules.iter().map(|rule| rule.parse().unwrap()).collect();
+        Conditions { fail_on, budgets: Vec::new() }.judge(document, |_, metric| metric == "time").unwrap()
+    }
+
+    #[test]
+    fn a_probe_that_is_left_out_is_no_doubt_about_figures() {
+        let fails = |warning: WarningKind| {
+            let document = document([1.0, 1.1, 1.2], [1.0, 1.1, 1.2], warning);
+            judged(&document, &["suspect"]).failure()
+        };
+        assert_eq!(fails(WarningKind::LeftOut), None);
+        let suspect = fails(WarningKind::NeverRan).unwrap();
+        assert!(
+            suspect.starts_with("old: w on 2 CPUs, seed 1: suspect: never_ran (--fail-on suspect)"),
+            "{suspect}"
+        );
+    }
+
+    #[test]
+    fn what_is_not_decided_fails_nothing_and_is_counted() {
+        let mut document = document([1.0, 1.1, 1.2], [1.3, 1.4, 1.5], WarningKind::LeftOut);
+        let reason = judged(&document, &["worse"]).failure().unwrap();
+        assert!(reason.starts_with("new is worse than old: w on 2 CPUs, time +27.3% ("), "{reason}");
+        assert_eq!(judged(&document, &["worse=27.2"]).reasons().count(), 1);
+        assert_eq!(judged(&document, &["worse=27.3"]).reasons().count(), 0);
+        document.comparisons[0].verdict = Verdict::NotDecided;
+        let gate = judged(&document, &["worse"]);
+        assert_eq!(
+            (gate.failure(), gate.summary()),
+            (None, "3 checks: 2 passed, 0 failed, 1 not decided".to_string())
+        );
+    }
+
+    #[test]
+    fn metrics_are_known_before_and_after_the_runs() {
+        let rules = |rule: &str| Conditions { fail_on: vec![rule.parse().unwrap()], budgets: Vec::new() };
+        let near = rules("worse:tine").check_metrics(&["time"]).unwrap_err().text;
+        assert!(near.contains("did you mean 'time'?"), "{near}");
+        assert!(rules("worse:migrations").check_metrics(&["time"]).is_ok());
+        let document = document([1.0; 3], [1.0; 3], WarningKind::LeftOut);
+        assert!(
+            rules("worse:migrations")
+                .judge(&document, |_, _| true)
+                .unwrap_err()
+                .text
+                .contains("no run has it")
+        );
+    }
+}
