@@ -196,11 +196,11 @@ fn runs_name(scenario: &Scenario) -> &str {
 }
 
 /// Those that fit, or what the others have, each once.
-fn narrowed<'a>(
-    runs: Vec<&'a RunRecord>,
+fn narrowed(
+    runs: Vec<&RunRecord>,
     fits: impl Fn(&&RunRecord) -> bool,
     has: impl Fn(&RunRecord) -> String,
-) -> Result<Vec<&'a RunRecord>, String> {
+) -> Result<Vec<&RunRecord>, String> {
     let left: Vec<&RunRecord> = runs.iter().copied().filter(|run| fits(run)).collect();
     if !left.is_empty() {
         return Ok(left);

@@ -145,7 +145,7 @@ fn by_scheduler(runs: &[RunRecord]) -> Vec<(bool, Vec<&RunRecord>)> {
         let known = groups.iter().position(|group| same_cell(group) && scheduler_label(group.1[0]) == label);
         match known {
             Some(at) => groups[at].1.push(run),
-            None => groups.push((!groups.iter().any(|group| same_cell(group)), vec![run])),
+            None => groups.push((!groups.iter().any(same_cell), vec![run])),
         }
     }
     groups
