@@ -22,7 +22,7 @@ impl Gate {
     /// Checks conditions and paths.
     ///
     /// # Errors
-    /// A path that cannot be a file, and what [`Conditions::check`] refuses.
+    /// A path that cannot be a file, and what [`Conditions::check_runs`] refuses.
     pub(crate) fn new(args: &GateArgs, budgets: &[Budget], runs: usize) -> Result<Gate, Failure> {
         let target = |option, path: &Option<std::path::PathBuf>| {
             path.as_deref().map(|path| Target::new(option, path)).transpose()

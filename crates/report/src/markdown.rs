@@ -180,7 +180,7 @@ mod tests {
         let text = page("slower");
         for part in [
             "### schedlab: compared\n\nVerdicts: 1 worse.\n",
-            "| `slower` | 2 | `throughput, messages/s` | `vanilla` | 20.5 ± 1.242 | `slower` |",
+            "| `slower` | 2 | `throughput, messages/s` | `vanilla` | 20.500 ± 1.242 | `slower` |",
             "| `scheduler slower` | `ab12` |",
             "```sh\nschedlab slower\n```",
         ] {
