@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod confine;
 mod cpu_counts;
+mod gate;
 mod output;
 mod progress;
 mod results;
