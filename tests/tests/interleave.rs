@@ -39,7 +39,8 @@ fn interleaved_runs_are_whole_and_repeat() {
     for scheduler in ["o1", "vanilla", "ule", "o1+swap"] {
         for seed in ["1", "2", "3"] {
             let load = "chat:rooms=1,messages=3";
-            let run = ["sim", "-q", "--checkers", "-s", scheduler, "-w", load, "-c", "3", "--interleave", seed];
+            let run =
+                ["sim", "-q", "--checkers", "-s", scheduler, "-w", load, "-c", "3", "--interleave", seed];
             let [one, two] = [(), ()].map(|()| lab.run(&[&run[..], &["--json", "-"]].concat(), LIMIT));
             assert_eq!(one.code, 0, "{one:?}");
             assert!(one.out == two.out, "{scheduler}, seed {seed}");

@@ -42,6 +42,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "base",
             "machine",
             "trace",
+            "stats",
             "workload",
             "bpf",
             "sim",

@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod confine;
 mod cpu_counts;
+mod gate;
 mod output;
 mod progress;
 mod results;
@@ -65,6 +66,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
         Command::Check(args) => commands::check(args, cli.quiet),
+        Command::Judge(args) => commands::judge(args, cli.quiet),
         Command::New(args) => commands::new(args, cli.quiet),
         Command::Show(args) => commands::show(args, cli.quiet, cli.verbose),
         Command::Stat(args) => commands::stat(args, cli.quiet),

@@ -11,8 +11,8 @@ use schedlab_workload::Scenario;
 
 pub use schedlab_scx::Pause;
 
-/// Most pauses of a run. Chosen: few enough that what they cost by themselves, such as a kick that comes a tick later, stays below what a
-/// run is suspect for; what is lost for the rest of the run is seen.
+/// Most pauses of a run. Chosen: what so few cost by themselves, such as a kick that comes a tick later, makes few runs suspect.
+/// What is lost for the rest of the run is seen.
 const PAUSES: u64 = 12;
 
 /// The longest pause. Chosen: what a hypervisor takes from a virtual CPU at a time, and long enough for events of others.

@@ -169,6 +169,22 @@ impl Simulation {
         )
     }
 
+    /// Checks the object alone.
+    ///
+    /// # Errors
+    /// An object that the simulator or its machine does not take.
+    pub(crate) fn check_object(&self, limit: TimeLimit) -> Result<(), Failure> {
+        let what = self.describe();
+        let deadline = limit.begin(&what)?;
+        defect::guard(
+            || what.clone(),
+            || {
+                self.loaded()?;
+                deadline.check(&what)
+            },
+        )
+    }
+
     /// The scheduler, ready to run, with the counter that marks passes.
     fn class(&self, mark: Option<&str>) -> Result<Class<BpfScheduler>, Failure> {
         let named = |error: String| {

@@ -35,8 +35,8 @@ impl Held {
         self.conflict.is_some()
     }
 
-    /// A path wakes a task of the CPU `cpu` that is queued there or runs: it would wait for the rq lock, or until the task is off
-    /// the CPU, where the paused path is in the middle of either. True, and a conflict, if so.
+    /// A path wakes a task of the CPU `cpu` that is queued there or runs. It would wait for the rq lock, or until the task is off
+    /// the CPU. True, and a conflict, where the paused path is in the middle of either.
     pub(crate) fn meets_task(&mut self, task: TaskId, cpu: CpuId, (queued, runs): (bool, bool)) -> bool {
         let waits = (queued && self.rq == Some(cpu)) || (runs && self.cpu == cpu) || self.task == Some(task);
         if waits {
