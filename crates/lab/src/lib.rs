@@ -33,6 +33,7 @@
 
 pub mod failure;
 pub mod files;
+pub mod hunt;
 pub mod machine;
 pub mod run;
 pub mod scheduler;

@@ -242,7 +242,10 @@ fn insert<E: Env>(
     let place = place(caller)?;
     // A verifier forbids `less` to change trees; an object that comes here unverified may.
     if caller.env.runtime().objects.nodes.contains_key(&node.0) {
-        return Err(misuse(format!("the node {:#x} was added to a tree by the function that orders it", node.0)));
+        return Err(misuse(format!(
+            "the node {:#x} was added to a tree by the function that orders it",
+            node.0
+        )));
     }
     let behind = caller.env.runtime().objects.len(head.0).saturating_sub(place);
     caller.work_bytes(place.min(behind) as u64 * NODE_BYTES)?;

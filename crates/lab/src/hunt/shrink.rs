@@ -1,17 +1,18 @@
 //! Makes a failing case small: takes away tasks, operations, settings, CPUs and time as long as the case fails in the
 //! same way.
 
-use schedlab_base::{DurationNs, Machine, Nice, Policy};
-use schedlab_workload::{End, Op, Program, Scenario, TaskRef};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy};
+use schedlab_workload::{Amount, Attribute, End, Op, Program, Scenario, TaskRef};
 
-use crate::draw::Case;
-use crate::judge::Trouble;
+use super::case::Case;
+use super::mutate::fit;
+use super::property::Trouble;
 
 /// Runs that shrinking may take. Chosen: enough for the largest drawn case, a minute at most.
 const BUDGET: usize = 600;
 
 /// The smallest case found that `judge` finds the same kind of trouble with, and the trouble.
-pub(crate) fn shrink(
+pub fn shrink(
     case: Case,
     trouble: Trouble,
     judge: &mut dyn FnMut(&Case) -> Option<Trouble>,
@@ -19,6 +20,8 @@ pub(crate) fn shrink(
     let mut shrinker = Shrinker { case, trouble, judge, left: BUDGET };
     loop {
         let before = shrinker.case.clone();
+        shrinker.length();
+        shrinker.presence();
         shrinker.settings();
         shrinker.tasks();
         shrinker.machine();
@@ -53,7 +56,7 @@ impl Shrinker<'_> {
         }
         self.left -= 1;
         match (self.judge)(&case) {
-            Some(trouble) if trouble.kind == self.trouble.kind => {
+            Some(trouble) if trouble.is_like(&self.trouble) => {
                 (self.case, self.trouble) = (case, trouble);
                 true
             }
@@ -65,6 +68,21 @@ impl Shrinker<'_> {
         let mut case = self.case.clone();
         change(&mut case);
         case
+    }
+
+    /// A scheduler that is there from start to end, and callbacks that run one after the other.
+    fn presence(&mut self) {
+        let whole: [fn(&mut Case); 3] = [
+            |case| case.presence.attach = None,
+            |case| case.presence.detach = None,
+            |case| case.interleave = None,
+        ];
+        for change in whole {
+            let case = self.with(change);
+            if case != self.case {
+                self.try_case(case);
+            }
+        }
     }
 
     fn settings(&mut self) {
@@ -92,19 +110,29 @@ impl Shrinker<'_> {
 
     fn machine(&mut self) {
         for cpus in [1, 2, 3, 4, 8, 16, 32] {
-            if cpus < self.case.machine.cpu_count() {
-                let plain = self.with(|case| {
-                    let hz = case.machine.hz;
-                    case.machine = Machine { hz, ..Machine::uniform("swarm", cpus) };
-                    fit_affinities(case);
-                });
-                if self.try_case(plain) {
-                    break;
-                }
+            if cpus >= self.case.machine.cpu_count() {
+                break;
+            }
+            let shrunk = |case: &mut Case| {
+                let hz = case.machine.hz;
+                case.machine = Machine { hz, ..Machine::uniform(&case.machine.name, cpus) };
+            };
+            let dropped = self.with(|case| {
+                shrunk(case);
+                fit(case);
+            });
+            let folded = self.with(|case| {
+                shrunk(case);
+                fold(case, cpus);
+                fit(case);
+            });
+            if self.try_case(dropped) || self.try_case(folded) {
+                break;
             }
         }
-        let plain = self.with(|case| case.machine = Machine::uniform("swarm", case.machine.cpu_count()));
-        if plain.machine != self.case.machine {
+        let plain =
+            self.with(|case| case.machine = Machine::uniform(&case.machine.name, case.machine.cpu_count()));
+        if plain != self.case {
             self.try_case(plain);
         }
     }
@@ -141,7 +169,7 @@ impl Shrinker<'_> {
             let mut at = 0;
             while used && at < self.case.scenario.programs[program].ops().len() {
                 let ops = without(self.case.scenario.programs[program].ops(), at);
-                let smaller = ops.and_then(|ops| Program::new(ops).ok());
+                let smaller = ops.filter(|ops| takes_time(ops)).and_then(|ops| Program::new(ops).ok());
                 let kept = smaller.is_some_and(|smaller| {
                     let case = self.with(|case| case.scenario.programs[program] = smaller);
                     self.try_case(case)
@@ -164,6 +192,44 @@ impl Shrinker<'_> {
 
 fn forks(op: &Op, program: usize) -> bool {
     matches!(op, Op::Fork { program: forked } if forked.index() == program)
+}
+
+/// What names a CPU that the machine lacks names its last one.
+fn fold(case: &mut Case, cpus: usize) {
+    let last = CpuId(cpus as u32 - 1);
+    let folded = |mask: &CpuMask| {
+        let mut new = CpuMask::EMPTY;
+        mask.iter().for_each(|cpu| new.set(cpu.min(last)));
+        new
+    };
+    for task in &mut case.scenario.tasks {
+        task.affinity = task.affinity.take().map(|mask| Box::new(folded(&mask)));
+    }
+    for change in &mut case.scenario.changes {
+        if let Attribute::Affinity(mask) = change {
+            *mask = folded(mask);
+        }
+    }
+    for program in &mut case.scenario.programs {
+        let ops = program.ops().iter().map(|op| match *op {
+            Op::Hotplug { cpu, online } if cpu > last && cpus > 1 => Op::Hotplug { cpu: last, online },
+            op => op,
+        });
+        if let Ok(new) = Program::new(ops.collect()) {
+            *program = new;
+        }
+    }
+}
+
+/// False for endless loops in which nothing computes or blocks: they make a run long for no reason.
+fn takes_time(ops: &[Op]) -> bool {
+    let is_free = |op: &Op| {
+        matches!(
+            op,
+            Op::Loop(_) | Op::EndLoop | Op::Set { .. } | Op::Hotplug { .. } | Op::Yield | Op::SemPost { .. }
+        ) || matches!(op, Op::Unlock(_) | Op::Exec | Op::Fork { .. })
+    };
+    !ops.contains(&Op::Loop(Amount::Forever)) || ops.iter().any(|op| !is_free(op))
 }
 
 /// The operations without the one at `at`; a loop goes with its body, or keeps it where it has just become empty.
@@ -200,14 +266,5 @@ fn remove_tasks(scenario: &mut Scenario, from: usize, to: usize) {
         let moved: Vec<Op> = moved.collect();
         *program =
             Program::new(moved).unwrap_or_else(|_| Program::new(Vec::new()).expect("nothing is a program"));
-    }
-}
-
-/// Affinities without a CPU of the machine are dropped.
-fn fit_affinities(case: &mut Case) {
-    let all = case.machine.all_cpus();
-    for task in &mut case.scenario.tasks {
-        let mask = task.affinity.take().map(|mask| mask.and(&all));
-        task.affinity = mask.filter(|mask| !mask.is_empty()).map(Box::new);
     }
 }
