@@ -20,7 +20,6 @@ pub fn shrink(
     let mut shrinker = Shrinker { case, trouble, judge, left: BUDGET };
     loop {
         let before = shrinker.case.clone();
-        shrinker.length();
         shrinker.presence();
         shrinker.settings();
         shrinker.tasks();
