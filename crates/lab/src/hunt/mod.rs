@@ -1,7 +1,8 @@
 //! The hunt: random and guided runs of a scheduler that look for tasks that starve, stalls, idle CPUs beside waiting tasks.
 //!
-//! A [`Case`] is a run without its scheduler. [`Case::draw_small`] draws one from a seed, and [`judge()`] runs it and says what went
-//! wrong. [`shrink()`] makes a case small, and [`CaseFile`] is its form as a file. A [`Hunt`] does all of it.
+//! A [`Case`] is a run without its scheduler. The function [`Case::draw_small`] draws one from a seed, and [`judge()`] runs it and
+//! says what went wrong. The function [`shrink()`] makes a case small. The form of a case as a file is [`CaseFile`], and a [`Hunt`]
+//! does all of it.
 
 mod case;
 mod draw;
