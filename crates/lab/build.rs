@@ -15,7 +15,8 @@ fn main() {
     let schedulers = schedulers.canonicalize().unwrap_or(schedulers);
     let machines = root.join("machines");
     let published = root.join("published");
-    for path in [&schedulers, &machines, &published] {
+    let suites = root.join("suites");
+    for path in [&schedulers, &machines, &published, &suites] {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-env-changed=CLANG");
@@ -47,6 +48,13 @@ fn main() {
     code.push_str("/// The shipped machine files: name and text.\n");
     code.push_str("pub static MACHINES: &[(&str, &str)] = &[\n");
     for path in files(&machines, "toml") {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let path = path.canonicalize().unwrap_or(path);
+        writeln!(code, "    ({stem:?}, include_str!({path:?})),").expect("a string takes all");
+    }
+    code.push_str("];\n/// The shipped suites of `judge`: name and text.\n");
+    code.push_str("pub static SUITES: &[(&str, &str)] = &[\n");
+    for path in files(&suites, "toml") {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let path = path.canonicalize().unwrap_or(path);
         writeln!(code, "    ({stem:?}, include_str!({path:?})),").expect("a string takes all");

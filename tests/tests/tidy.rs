@@ -35,12 +35,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("reproduction", &["base", "trace", "stats"]),
     ("report", &["base", "trace", "stats", "reproduction"]),
     ("sweep", &["trace", "report"]),
+    ("mcp", &[]),
     (
         "lab",
         &[
             "base",
             "machine",
             "trace",
+            "stats",
             "workload",
             "bpf",
             "sim",
@@ -56,6 +58,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
+            "mcp",
             "lab",
             "base",
             "machine",

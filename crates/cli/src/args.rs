@@ -3,18 +3,20 @@
 #[cfg(test)]
 mod help;
 mod hunt;
+mod judge;
 mod many;
 mod measured;
 mod one;
 mod tools;
 
-use clap::{Args, Parser, Subcommand, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use schedlab_base::DurationNs;
 use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 pub(crate) use hunt::HuntArgs;
+pub(crate) use judge::JudgeArgs;
 pub(crate) use many::{BenchArgs, CompareArgs, ReproduceArgs, SweepArgs};
 pub(crate) use measured::{CalibrateArgs, FidelityArgs};
 pub(crate) use one::{
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     Hunt(HuntArgs),
     /// What an object needs, and whether the simulator and a real kernel's verifier take it
     Check(CheckArgs),
+    /// A verdict on a scheduler: a suite of loads, a score with its interval, and reasons
+    Judge(JudgeArgs),
     /// A folder with a scheduler of your own, to begin with
     New(NewArgs),
     /// A record of sim, run or compare (-o) as a table, a page, a trace, ...
@@ -98,6 +102,14 @@ pub(crate) enum Command {
     SchedSamples(SchedSamplesArgs),
     /// The form of what --json writes, as JSON Schema
     Schema(SchemaArgs),
+    /// A server of the Model Context Protocol on standard input and output, for programs that write schedulers
+    #[command(after_help = "\
+Examples:
+  schedlab mcp                          what a client starts, as its configuration says
+  claude mcp add schedlab schedlab mcp  for one that is configured by a command
+
+Tools: check, sim, compare, judge, explain. An answer has at most 2 KiB. docs/how-to/let-a-program-ask.md has a session.")]
+    Mcp,
     /// Shell completions
     Completions(CompletionsArgs),
     /// Manual pages
@@ -119,6 +131,33 @@ pub(crate) struct ResultArgs {
     /// Suspect runs (a task starved, CPUs idled beside waiting tasks), seeds that change nothing and goals that are not met end with exit code 1
     #[arg(long, help_heading = "Results")]
     pub(crate) strict: bool,
+}
+
+/// What fails a comparison, and what CI systems read of it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct GateArgs {
+    /// End with exit code 1 on a verdict `worse` against the baseline, of the workload's own metrics or of METRIC. For the verdict, the
+    /// whole interval of the change lies beyond 0; for PERCENT, the estimate must exceed it. suspect: on suspect or void runs. Repeatable
+    #[arg(long, value_name = "worse[:METRIC][=PERCENT]|suspect", help_heading = "Gate")]
+    pub(crate) fail_on: Vec<schedlab_lab::gate::FailOn>,
+    /// The checks as a JUnit test report; `-` writes it to standard output instead of the tables
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Gate")]
+    pub(crate) junit: Option<PathBuf>,
+    /// Outcome, table, warnings, hashes and command as Markdown for a pull request; `-` as of --junit
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Gate")]
+    pub(crate) markdown: Option<PathBuf>,
+    /// Name failed checks on standard error as annotations of a CI system [default: github if GITHUB_ACTIONS is true]
+    #[arg(long, value_name = "github|none", value_enum, hide_possible_values = true, help_heading = "Gate")]
+    pub(crate) annotate: Option<Annotate>,
+}
+
+/// Annotations of checks that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Annotate {
+    /// Workflow commands of GitHub Actions
+    Github,
+    /// None
+    None,
 }
 
 /// Where the record of a run goes.

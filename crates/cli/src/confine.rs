@@ -1,6 +1,6 @@
 //! What a command that simulates keeps of the host: the files that its command line names.
 
-use crate::args::{ResultArgs, SandboxArgs};
+use crate::args::{GateArgs, ResultArgs, SandboxArgs};
 use crate::output;
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::followed;
@@ -52,6 +52,17 @@ impl Named {
     /// Adds the results that every command has.
     pub(crate) fn results(self, args: &ResultArgs) -> Named {
         self.outputs([&args.json, &args.csv, &args.html])
+    }
+
+    /// Adds what a gate writes.
+    pub(crate) fn gate(self, args: &GateArgs) -> Named {
+        self.outputs([&args.junit, &args.markdown])
+    }
+
+    /// Adds inputs that are files in any case.
+    pub(crate) fn files(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Named {
+        self.read.extend(paths.into_iter().filter(|path| path.is_file()));
+        self
     }
 
     /// Adds results by their paths.

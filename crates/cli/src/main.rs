@@ -7,6 +7,7 @@ mod args;
 mod commands;
 mod confine;
 mod cpu_counts;
+mod gate;
 mod output;
 mod progress;
 mod results;
@@ -66,11 +67,13 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
         Command::Hunt(args) => commands::hunt(args, cli.quiet),
         Command::Check(args) => commands::check(args, cli.quiet),
+        Command::Judge(args) => commands::judge(args, cli.quiet),
         Command::New(args) => commands::new(args, cli.quiet),
         Command::Show(args) => commands::show(args, cli.quiet, cli.verbose),
         Command::Stat(args) => commands::stat(args, cli.quiet),
         Command::SchedSamples(args) => commands::sched_samples(args, cli.quiet),
         Command::Schema(args) => commands::schema(args),
+        Command::Mcp => commands::mcp(),
         Command::Completions(args) => commands::completions(args),
         Command::Man(args) => commands::man(args),
     }

@@ -41,6 +41,12 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(err, "schedlab: {}", one_line(text));
 }
 
+/// Writes lines that a CI system reads to standard error, where they do not mix with results.
+pub(crate) fn annotate(lines: &str) {
+    // A failure of this has no place where it could be reported.
+    let _ = io::stderr().lock().write_all(lines.as_bytes());
+}
+
 /// Tells why the command stops, on one line.
 pub(crate) fn error(text: &str) {
     // A failure of this has no place where it could be reported.

@@ -38,16 +38,30 @@ impl Results {
         [&self.json, &self.csv, &self.html].into_iter().flatten()
     }
 
-    /// Prints the tables, unless a file goes to standard output in their place, and
-    /// writes all files. A file that fails keeps nothing else from being written.
+    /// As [`Results::write_beside`], with nothing beside.
     ///
     /// # Errors
-    /// The first file that could not be written.
+    /// As there.
     pub(crate) fn write(
         &self,
         tables: &str,
         document: &Document,
         notes: &[(String, String)],
+    ) -> Result<(), Failure> {
+        self.write_beside(tables, document, notes, &[])
+    }
+
+    /// Prints the tables, unless a file goes to standard output in their place, and
+    /// writes all files and those beside. A file that fails keeps nothing else from being written.
+    ///
+    /// # Errors
+    /// The first file that could not be written.
+    pub(crate) fn write_beside(
+        &self,
+        tables: &str,
+        document: &Document,
+        notes: &[(String, String)],
+        beside: &[(&Target, String)],
     ) -> Result<(), Failure> {
         let mut failure = None;
         let mut keep = |result: Result<(), Failure>| {
@@ -55,9 +69,10 @@ impl Results {
                 failure.get_or_insert(error);
             }
         };
-        if !self.targets().any(Target::is_stdout) {
+        if !self.targets().chain(beside.iter().map(|(target, _)| *target)).any(Target::is_stdout) {
             keep(output::print(tables));
         }
+        beside.iter().for_each(|(target, text)| keep(target.write(text)));
         if let Some(target) = &self.json {
             keep(target.write(&to_json(document)));
         }

@@ -94,3 +94,12 @@ impl SweepArgs {
         SweepOptions { jobs: self.jobs, resume: self.resume.clone(), shard: self.shard }
     }
 }
+
+/// Refuses what a real run cannot do: its figures cannot be split.
+pub(crate) fn only_simulated(after_ejection: AfterEjection) -> Result<(), Failure> {
+    if after_ejection == AfterEjection::Stop {
+        return Ok(());
+    }
+    let text = "--after-ejection continue: a real run ends when its scheduler is ejected; leave the flag out, or simulate";
+    Err(Failure::usage(text))
+}

@@ -26,6 +26,8 @@
 //! * [`workload`]: what `-w` names: the catalogue, own files, files of rt-app.
 //! * [`machine`] and [`shipped`]: what `-m` and `--kernel` name.
 //! * [`run`]: one simulated run ([`run::simulation`]), one real run ([`run::real`]), many ([`run::sweep`]).
+//! * [`judge`]: a scheduler judged against a base by a suite of loads.
+//! * [`gate`]: which differences, doubts and costs fail a comparison, and a kept baseline.
 //! * [`files`]: input that is read with limits, and results that replace their files whole.
 //!
 //! Nothing here parses a command line or prints. A [`failure::Failure`] is one line that names the place and the cure, with the
@@ -33,7 +35,9 @@
 
 pub mod failure;
 pub mod files;
+pub mod gate;
 pub mod hunt;
+pub mod judge;
 pub mod machine;
 pub mod run;
 pub mod scheduler;

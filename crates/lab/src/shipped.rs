@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::input;
+use crate::machine::described;
 use crate::machine::host::{self, HOST};
 use schedlab_base::did_you_mean;
 use schedlab_machine::MachineFile;
@@ -37,11 +38,6 @@ pub const DEFAULT_MACHINE: &str = "modern";
 /// All shipped machines, in name order.
 pub fn machines() -> Result<Vec<(&'static str, MachineFile)>, Failure> {
     MACHINES.iter().map(|(name, text)| Ok((*name, described(text, name)?))).collect()
-}
-
-/// The machine that a text describes; `origin` names it in errors.
-pub fn described(text: &str, origin: &str) -> Result<MachineFile, Failure> {
-    schedlab_machine::parse(text, origin).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// The machine that a file describes.

@@ -44,7 +44,8 @@ pub(crate) fn main_metric<'a>(runs: &'a [RunRecord], workload: &WorkloadRecord) 
     run.and_then(|run| run.metrics.first()).map(|metric| metric.name.as_str())
 }
 
-pub(crate) fn cell_of(run: &RunRecord) -> Cell {
+/// The cell of a run.
+pub fn cell_of(run: &RunRecord) -> Cell {
     Cell {
         workload: run.workload.clone(),
         machine: run.machine.clone(),

@@ -94,7 +94,7 @@ fn sample_row(cpus: usize, sample: &Sample, tail: [String; 2]) -> Vec<String> {
 }
 
 /// The change with its interval: `+5.0% +/- 0.2`, or with both bounds where they are not equally far away.
-pub(crate) fn change(comparison: &Comparison) -> String {
+pub fn change(comparison: &Comparison) -> String {
     let Some(percent) = comparison.percent else { return signed(comparison.difference) };
     let Some([low, high]) = comparison.percent_interval else {
         let digits = if percent.abs() < 1.0 { 2 } else { 1 };

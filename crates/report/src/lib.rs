@@ -12,14 +12,18 @@ mod csv;
 mod document_plot;
 mod fidelity;
 mod format;
+mod gate;
 mod goals;
 mod goals_json;
 mod html;
 mod json;
 mod json_words;
+mod judgement;
+mod junit;
 mod kernel_verdicts;
 #[cfg(test)]
 mod made_up;
+mod markdown;
 mod ministat;
 mod names;
 mod narrow;
@@ -53,22 +57,28 @@ mod workload_names;
 
 pub use advice::{add_falls_behind, advice, seed_warnings};
 pub use bars::{Bar, Bars, COVERAGE, heed_bars, validation_text, validations_text};
-pub use cells::{Cell, first_runs, scheduler_label};
+pub use cells::{Cell, cell_of, first_runs, scheduler_label};
 pub use check::{
     CheckAnswer, CheckedBy, CheckedCallback, CheckedExtern, CheckedKind, CheckedLoader, CheckedMap,
     CheckedObject, CheckedProgram, CheckedTable, CheckedTunable, check_json, check_text,
 };
 pub use comparison::{Comparison, LEAST_EFFECT, Sample, Verdict, compare};
-pub use comparison_table::comparison_table;
+pub use comparison_table::{change, comparison_table};
 pub use comparison_text::{comparison_text, explained_waits, finished_runs};
 pub use csv::{from_cell, to_csv};
 pub use document_plot::{DocumentPlot, document_plots};
 pub use fidelity::{Fidelity, FidelityCell, fidelity_cells};
 pub use format::{number, signed};
+pub use gate::{Gate, GateCheck, Outcome};
 pub use goals::{GoalVerdict, JudgedGoal, goals_text, judge_goals};
 pub use html::{HtmlPage, fidelity_html, timeline_html, to_html};
 pub use json::{Document, from_json, to_json};
 pub use json_words::{JsonError, SCHEMA};
+pub use judgement::{
+    JudgedLoad, Judgement, LoadVerdict, Parameter, Space, judgement_json, judgement_text, space_json,
+};
+pub use junit::to_junit;
+pub use markdown::{MarkdownNotes, to_markdown};
 pub use ministat::{Plot, ministat};
 pub use names::visible;
 pub use narrow::fit;
@@ -94,3 +104,4 @@ pub use trust::Trust;
 pub use voids::void_text;
 pub use wait_tables::{latency_table, longest_waits, waits_by_group_table};
 pub use waits::{waits_dot, waits_html, waits_table};
+pub use workload_names::WorkloadNames;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 /// The workloads of some results, each once, with their short names.
 #[derive(Debug)]
-pub(crate) struct WorkloadNames<'a>(Vec<(&'a WorkloadRecord, String)>);
+pub struct WorkloadNames<'a>(Vec<(&'a WorkloadRecord, String)>);
 
 impl<'a> WorkloadNames<'a> {
     /// The workloads that `workloads` names, in their order.
-    pub(crate) fn of(workloads: impl Iterator<Item = &'a WorkloadRecord>) -> WorkloadNames<'a> {
+    pub fn of(workloads: impl Iterator<Item = &'a WorkloadRecord>) -> WorkloadNames<'a> {
         let mut all: Vec<&WorkloadRecord> = Vec::new();
         for workload in workloads {
             if !all.contains(&workload) {
@@ -26,12 +26,12 @@ impl<'a> WorkloadNames<'a> {
     }
 
     /// True if there are two or more.
-    pub(crate) fn are_several(&self) -> bool {
+    pub fn are_several(&self) -> bool {
         self.0.len() > 1
     }
 
     /// The short name of one of them.
-    pub(crate) fn get<'b>(&'b self, workload: &'b WorkloadRecord) -> &'b str {
+    pub fn get<'b>(&'b self, workload: &'b WorkloadRecord) -> &'b str {
         self.0.iter().find(|(known, _)| *known == workload).map_or(workload.name.as_str(), |(_, name)| name)
     }
 }

@@ -68,6 +68,15 @@ pub(crate) fn called_by_core() -> impl Iterator<Item = (OpKind, &'static Operati
     OPERATIONS.iter().filter_map(|operation| Some((operation.kind()?, operation)))
 }
 
+/// What instructions are counted for: the operations that the core calls, timers, and programs at trace points.
+pub fn counted_callbacks() -> Vec<&'static str> {
+    let members = called_by_core().flat_map(|(_, operation)| operation.members.into_iter().flatten());
+    let mut names: Vec<&str> = members.chain(["timer", "tracing"]).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// The operation with a member of this name in either form.
 pub(crate) fn operation(member: &str) -> Option<&'static Operation> {
     OPERATIONS.iter().find(|operation| operation.members.contains(&Some(member)))

@@ -51,6 +51,7 @@ mod user;
 
 pub use again::Start;
 pub use auxiliary::{is_at_interrupt, is_probe, left_out};
+pub use callbacks::counted_callbacks;
 pub use helpers::Message;
 pub use kernel_model::declarations as kernel_declarations;
 pub use kfunc::prototypes;

@@ -36,6 +36,7 @@ from schedlab.fields import (
     Validation,
     Waits,
 )
+from schedlab.judge import JudgedLoad, Judgement, judge
 from schedlab.lab import Lab
 from schedlab.results import Comparison, Difference, Result, Run, Stat
 from schedlab.sweep import Cell, Pool, Workers
@@ -57,6 +58,8 @@ __all__ = [
     "Goal",
     "Histogram",
     "Inconclusive",
+    "JudgedLoad",
+    "Judgement",
     "Lab",
     "Metric",
     "Pool",
@@ -80,4 +83,5 @@ __all__ = [
     "Waits",
     "Wakeup",
     "Workers",
+    "judge",
 ]

@@ -1,8 +1,11 @@
 //! Arguments of the commands that make many runs: `compare`, `bench` and `reproduce`.
 
-use super::{EngineKind, HostArgs, RecordArgs, ResultArgs, SetupArgs, SwapArgs, VmArgs, percent, up_to};
+use super::{
+    EngineKind, GateArgs, HostArgs, RecordArgs, ResultArgs, SetupArgs, SwapArgs, VmArgs, percent, up_to,
+};
 use crate::cpu_counts::CpuCounts;
 use clap::{Args, ValueHint};
+use schedlab_lab::gate::budget::Budget;
 use schedlab_trace::Window;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -42,6 +45,7 @@ Examples:
   schedlab compare -s 'o1[profile=d1],o1[profile=rh8]' -w chat -c 2-4
   schedlab compare -s old=./before.bpf.o,new=./after.bpf.o -w reflex
   schedlab compare -s eevdf,o1 -w chat -w mkbench -w reflex     one table and a ranking
+  schedlab compare -s old=./a.bpf.o,new=./b.bpf.o -w chat --fail-on worse=5 --junit gate.xml
   sudo schedlab compare -s eevdf,o1 --live -w chat:rooms=2 --runs 5
 
 The first scheduler is the baseline. Run k has the seed --seed + k, the same for every scheduler. \
@@ -67,6 +71,16 @@ pub(crate) struct CompareArgs {
     pub(crate) sweep: SweepArgs,
     #[command(flatten)]
     pub(crate) verdict: VerdictArgs,
+    #[command(flatten)]
+    pub(crate) gate: GateArgs,
+    /// The baseline's runs from a file of an earlier command (-o or --json), of its first scheduler or of SCHEDULER; -s needs no
+    /// other one then. Workload, machine, CPUs, seeds and --duration must be the same
+    #[arg(long, value_name = "FILE[:SCHEDULER]", value_hint = ValueHint::FilePath, conflicts_with_all = ["live", "vm"], help_heading = "Gate")]
+    pub(crate) baseline: Option<String>,
+    /// Instructions that a scheduler other than the baseline may take, on average: enqueue=400 for each call of a callback,
+    /// switch=2000 for each switch of tasks; more end with exit code 1
+    #[arg(long = "budget", value_name = "CALLBACK=INSNS", help_heading = "Gate")]
+    pub(crate) budgets: Vec<Budget>,
     /// On this machine's kernel (root), the schedulers taking turns; -m means nothing then
     #[arg(long, conflicts_with_all = ["vm", "cpus", "jobs", "resume", "time_limit"])]
     pub(crate) live: bool,
@@ -133,6 +147,8 @@ pub(crate) struct BenchArgs {
     pub(crate) settings: Vec<String>,
     #[command(flatten)]
     pub(crate) verdict: VerdictArgs,
+    #[command(flatten)]
+    pub(crate) gate: GateArgs,
     #[command(flatten)]
     pub(crate) swap: SwapArgs,
     /// In a virtual machine; into it go the command's program, with libraries or interpreter, the files that its

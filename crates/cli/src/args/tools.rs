@@ -140,6 +140,9 @@ pub(crate) struct CheckArgs {
     /// The kernel, as for sim (6.12, debian-13). With --vm it is the VM's, as for run, and the simulator has its version
     #[arg(long, value_name = "NAME|VERSION|PATH", value_hint = ValueHint::FilePath)]
     pub(crate) kernel: Option<String>,
+    /// Instructions that the verifier of --vm or --live may walk in all programs together: verifier=20000; more end with exit code 1
+    #[arg(long = "budget", value_name = "verifier=N", help_heading = "Gate")]
+    pub(crate) budget: Option<schedlab_lab::gate::budget::Budget>,
     /// All of it as JSON; `-` writes it to standard output instead of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) json: Option<PathBuf>,

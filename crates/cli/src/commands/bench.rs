@@ -5,6 +5,7 @@ use super::run::tell;
 use crate::args::BenchArgs;
 use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
+use crate::gate::Gate;
 use crate::results::Results;
 use crate::typed::without_vm;
 use schedlab_lab::failure::Failure;
@@ -35,9 +36,12 @@ const SHOWN: [&str; 7] = [
 pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), Failure> {
     without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
+    let gate = Gate::new(&args.gate, &[], args.runs.get())?;
+    gate.distinct(&results, None)?;
     let names = entry::names(&entry::split(&args.schedulers)?)?;
-    Named::new().inputs(names).results(&args.results).spare_inputs()?;
-    let schedulers = contestants(&args.schedulers, &args.settings, &args.swap)?;
+    Named::new().inputs(names).results(&args.results).gate(&args.gate).spare_inputs()?;
+    gate.conditions().check_metrics(&SHOWN)?;
+    let schedulers = contestants(&args.schedulers, &args.settings, &args.swap, 2)?;
     own_loader::check_real(&schedulers)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
     let (mut runs, failed) =
@@ -49,10 +53,11 @@ pub(crate) fn bench(args: &BenchArgs, quiet: bool, verbose: bool) -> Result<(), 
     let comparisons = compare_runs(&runs, args.verdict.confidence, args.verdict.at_least);
     let warnings = seed_warnings(&runs);
     let document = Document { runs, comparisons, warnings, ..Document::default() };
-    let shown = comparison_text(&document, |_, metric| SHOWN.contains(&metric), verbose);
-    let written = results.write(&shown, &document, &[]);
+    let own = |_: &str, metric: &str| SHOWN.contains(&metric);
+    let shown = comparison_text(&document, own, verbose);
+    let (written, passed) = gate.finish(&results, &shown, &document, own, Vec::new());
     let strict = strict(&document, args.results.strict);
-    failed.map_or_else(|| ejection(&document), Err).and(written).and(strict)
+    failed.map_or_else(|| ejection(&document), Err).and(written).and(strict).and(passed)
 }
 
 /// One run of the command under each scheduler, as many times as is wanted; the first rounds warm up and do not count.

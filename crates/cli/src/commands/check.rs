@@ -36,7 +36,10 @@ use std::time::Duration;
 pub(crate) fn check(args: &CheckArgs, quiet: bool) -> Result<(), Failure> {
     match (&args.vmlinux_h, &args.object) {
         (Some(path), _) => write_header(args, path, quiet),
-        (None, Some(object)) => check_object(args, object, quiet),
+        (None, Some(object)) => {
+            args.budget.iter().try_for_each(|budget| budget.for_verifier(args.vm || args.live))?;
+            check_object(args, object, quiet)
+        }
         (None, None) => Err(Failure::usage("check: name an object")),
     }
 }
@@ -155,7 +158,13 @@ fn check_object(args: &CheckArgs, object: &String, quiet: bool) -> Result<(), Fa
     if let Some(target) = &json {
         target.write(&check_json(&checked, &answers))?;
     }
-    failure.map_or(Ok(()), Err)
+    failure.map_or_else(|| within_budget(args, &answers), Err)
+}
+
+/// Compares what the verifiers walked with `--budget`.
+fn within_budget(args: &CheckArgs, answers: &[CheckAnswer]) -> Result<(), Failure> {
+    let texts = || answers.iter().map(|answer| answer.text.as_str());
+    args.budget.iter().try_for_each(|budget| budget.judge_verifier(texts()))
 }
 
 /// What is told of the object before the simulator or a kernel answers.

@@ -2,16 +2,18 @@
 
 use super::run::{VM_CPUS, tell};
 use super::sim::machine;
-use crate::args::{AfterEjection, CompareArgs, SwapArgs};
+use crate::args::{CompareArgs, SwapArgs};
 use crate::confine::Named;
 use crate::cpu_counts::CpuCounts;
+use crate::gate::Gate;
 use crate::progress::swept;
 use crate::progress::{Planned, Progress, announce};
 use crate::results::{Results, command_line};
-use crate::typed::without_vm;
+use crate::typed::{only_simulated, without_vm};
 use schedlab_base::{Machine, counted};
 use schedlab_lab::failure::Failure;
-use schedlab_lab::files::target::{self, ready_folder};
+use schedlab_lab::files::target::ready_folder;
+use schedlab_lab::gate::baseline::{self, Baseline};
 use schedlab_lab::run::batch::in_one_vm;
 use schedlab_lab::run::deadline::TimeLimit;
 use schedlab_lab::run::real::{Looks, RealRun};
@@ -43,11 +45,13 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         return Err(Failure::usage(text));
     }
     let results = Results::new(&args.results)?;
+    let gate = Gate::new(&args.gate, &args.budgets, args.runs.get())?;
     let record = recorded::target(args.record.record.as_deref())?;
-    target::distinct(results.targets().chain(&record))?;
+    gate.distinct(&results, record.as_ref())?;
     let setup = &args.setup;
     check_seeds(setup.seed, args.runs)?;
     let simulated = !args.live && !args.vm;
+    args.budgets.iter().try_for_each(|budget| budget.for_runs(simulated))?;
     if simulated {
         let named = named(args)?.folder(args.perfetto.as_ref()).resume(&args.sweep.resume);
         named.enter(&args.host.sandbox, quiet)?;
@@ -55,16 +59,25 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         named(args)?.spare_inputs()?;
         without_vm(&args.machine, args.vm)?;
     }
-    let mut schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap)?;
+    let kept = args.baseline.as_deref().map(Baseline::read).transpose()?;
+    let least = if kept.is_some() { 1 } else { 2 };
+    let mut schedulers = contestants(&args.schedulers, &setup.settings, &setup.swap, least)?;
     run_prog::give(&mut schedulers, &setup.programs)?;
     once("-c", &CpuCounts::all(&args.cpus))?;
     let loads = loads(&args.workloads, setup.seed, setup.duration)?;
+    let own: Vec<&str> = loads.iter().flat_map(|load| &load.own).map(String::as_str).collect();
+    gate.conditions().check_metrics(&own)?;
     let (document, lost, failed) = if simulated {
-        let Some(mut made) = simulated_runs(args, &schedulers, &loads, quiet)? else { return Ok(()) };
-        name_workloads(&mut made.records, &loads);
+        let runs = matrix(args, &schedulers, &loads)?;
+        let mut before = kept.as_ref().map_or(Ok(Vec::new()), |kept| kept.beside(&runs))?;
+        let Some(mut made) = simulated_runs(args, &schedulers, &loads, &runs, quiet)? else { return Ok(()) };
+        name_workloads(made.records.iter_mut().map(Option::as_mut).collect(), &loads);
+        name_workloads(before.iter_mut().map(Some).collect(), &loads);
         let compared = complete(&made.records, &schedulers, args);
         let (lost, failed) = (made.told(), made.failure());
-        (document(args, &loads, compared, made.records.into_iter().flatten().collect()), lost, failed)
+        let compared = [before.clone(), compared].concat();
+        before.extend(made.records.into_iter().flatten());
+        (document(args, &loads, compared, before), lost, failed)
     } else {
         only_simulated(setup.after_ejection)?;
         let (runs, failed) = match real_runs(args, &schedulers, &loads, quiet)? {
@@ -83,20 +96,23 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
         }));
     }
     text.push_str(&explained_waits(&document.runs, verbose));
-    let written = results.write(&text, &document, &[]);
+    let lines = kept.iter().map(Baseline::line).collect();
+    let (written, passed) = gate.finish(&results, &text, &document, own, lines);
     let own = loads.iter().map(|load| (load.record.name.clone(), load.own.clone())).collect();
     let about = recorded::about(RecordOf::Comparison, command_line(), &document, Vec::new());
     let about = About { own, notes: lost, ..about };
     let recorded = record.map_or(Ok(()), |target| recorded::write(&target, &document, &about));
     let strict = strict(&document, args.results.strict);
-    failed.map_or_else(|| ejection(&document), Err).and(written).and(recorded).and(strict)
+    failed.map_or_else(|| ejection(&document), Err).and(written).and(recorded).and(strict).and(passed)
 }
 
 /// The files that it reads and writes.
 fn named(args: &CompareArgs) -> Result<Named, Failure> {
     let names = entry::names(&entry::split(&args.schedulers)?)?;
     let inputs = names.iter().chain(&args.workloads).chain([&args.setup.machine]);
-    Ok(Named::new().inputs(inputs).results(&args.results).outputs([&args.record.record]))
+    let named = Named::new().inputs(inputs).results(&args.results).gate(&args.gate);
+    let named = named.files(args.baseline.iter().map(|named| baseline::file(named)));
+    Ok(named.outputs([&args.record.record]))
 }
 
 /// The results: what the `compared` ones of the `runs` say about each other.
@@ -118,7 +134,7 @@ fn document(
 }
 
 /// Gives the runs of each workload the name by which results tell it from the others. `records` are those of a matrix.
-fn name_workloads(records: &mut [Option<RunRecord>], loads: &[Load]) {
+fn name_workloads(mut records: Vec<Option<&mut RunRecord>>, loads: &[Load]) {
     let each = records.len() / loads.len();
     for (records, load) in records.chunks_mut(each.max(1)).zip(loads) {
         records.iter_mut().flatten().for_each(|run| run.workload.name.clone_from(&load.record.name));
@@ -130,10 +146,10 @@ fn simulated_runs(
     args: &CompareArgs,
     schedulers: &[Scheduler],
     loads: &[Load],
+    runs: &[Simulation],
     quiet: bool,
 ) -> Result<Option<Made>, Failure> {
     let limit = TimeLimit(args.host.time_limit);
-    let runs = matrix(args, schedulers, loads)?;
     if schedulers.iter().any(|scheduler| scheduler.object.is_some()) {
         announce_engine(args.setup.engine.into(), quiet);
     }
@@ -142,7 +158,7 @@ fn simulated_runs(
         simulation.check(limit)?;
     }
     announce_loads(loads, runs.len(), false, quiet);
-    swept(&runs, &args.sweep, limit, quiet)
+    swept(runs, &args.sweep, limit, quiet)
 }
 
 /// Says beforehand how much there is to do: `runs` in all, as many of each workload.
@@ -165,17 +181,18 @@ fn complete(records: &[Option<RunRecord>], schedulers: &[Scheduler], args: &Comp
     compared.flat_map(|group| group.chunks(runs)).filter(whole).flatten().flatten().cloned().collect()
 }
 
-/// The schedulers of a comparison, the baseline first, each with a name of its own.
+/// The schedulers of a comparison, the baseline first, each with a name of its own; at least so many.
 ///
 /// # Errors
-/// Fewer than two, and what [`Scheduler::find_all`] refuses.
+/// Fewer, and what [`Scheduler::find_all`] refuses.
 pub(super) fn contestants(
     lists: &[String],
     settings: &[String],
     swap: &SwapArgs,
+    least: usize,
 ) -> Result<Vec<Scheduler>, Failure> {
     let entries = entry::split(lists)?;
-    if entries.len() < 2 {
+    if entries.len() < least {
         let text = "-s needs two schedulers or more to compare, as in -s vanilla,o1; `schedlab sim` and `schedlab run` take one";
         return Err(Failure::usage(text));
     }
@@ -196,15 +213,6 @@ pub(super) fn vm_cpus_or(list: &[CpuCounts], other: u32) -> Vec<u32> {
         [] => vec![other],
         counts => counts.iter().map(|count| u32::try_from(count.get()).unwrap_or(u32::MAX)).collect(),
     }
-}
-
-/// Refuses what a real run cannot do: its figures cannot be split.
-pub(crate) fn only_simulated(after_ejection: AfterEjection) -> Result<(), Failure> {
-    if after_ejection == AfterEjection::Stop {
-        return Ok(());
-    }
-    let text = "--after-ejection continue: a real run ends when its scheduler is ejected; leave the flag out, or simulate";
-    Err(Failure::usage(text))
 }
 
 /// Refuses what is named twice: the same runs would count as several.

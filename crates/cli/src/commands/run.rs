@@ -1,13 +1,12 @@
 //! `run`: a scheduler on a real kernel, with a workload or a command under it.
 
-use super::compare::only_simulated;
 use super::sim::judged;
 use crate::args::RunArgs;
 use crate::confine::Named;
 use crate::output;
 use crate::progress::{Planned, announce};
 use crate::results::{Results, command_line};
-use crate::typed::without_vm;
+use crate::typed::{only_simulated, without_vm};
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
 use schedlab_lab::run::command::CommandRun;

@@ -2,7 +2,7 @@
 
 use crate::Folder;
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 17] = [
     "list",
     "calibrate",
     "fidelity",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 16] = [
     "run",
     "deps",
     "check",
+    "judge",
     "new",
     "stat",
     "sched-samples",

@@ -11,10 +11,12 @@ mod exit_codes;
 mod faults;
 mod fidelity;
 mod files;
+mod gate;
 mod history;
 mod host;
 mod kernels;
 mod large_objects;
+mod mcp;
 mod places;
 mod records;
 mod refusals;
@@ -68,7 +70,12 @@ impl Folder {
 
     fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_schedlab"));
-        command.args(words).current_dir(&self.0).env("NO_COLOR", "1").env_remove("COLUMNS");
+        command
+            .args(words)
+            .current_dir(&self.0)
+            .env("NO_COLOR", "1")
+            .env_remove("COLUMNS")
+            .env_remove("GITHUB_ACTIONS");
         command
     }
 }

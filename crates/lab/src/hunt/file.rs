@@ -7,9 +7,9 @@ use super::story::story;
 use crate::failure::Failure;
 use crate::files::input;
 use crate::files::target::write_whole;
+use crate::machine::described;
 use crate::run::trust::of_object;
 use crate::scheduler::Scheduler;
-use crate::shipped;
 use schedlab_base::{Cpu, DurationNs, Machine, Presence};
 use schedlab_loader::PREFIX;
 use serde::Deserialize;
@@ -121,7 +121,7 @@ impl CaseFile {
         let origin = self.path.display().to_string();
         let scenario = schedlab_workload::file::parse(&self.workload, &format!("{origin} (workload)"))
             .map_err(|error| Failure::usage(error.to_string()))?;
-        let machine = shipped::described(&self.machine, &format!("{origin} (machine)"))?.machine;
+        let machine = described(&self.machine, &format!("{origin} (machine)"))?.machine;
         if self.interleave.is_some() {
             let text =
                 format!("--case {origin}: its callbacks are interleaved, which this version does not do");
@@ -273,8 +273,7 @@ mod tests {
             let file = CaseFile::read(&path).unwrap();
             let again = file.case().unwrap();
             assert_eq!((again.machine, again.presence), (case.machine, case.presence), "seed {seed}");
-            let [first, second] =
-                [&case.scenario, &again.scenario].map(|one| schedlab_workload::file::write(one));
+            let [first, second] = [&case.scenario, &again.scenario].map(schedlab_workload::file::write);
             assert_eq!(first, second, "seed {seed}");
             assert_eq!(file.trouble(), find.trouble);
             assert_eq!(file.entry(None).unwrap(), "o1");

@@ -144,7 +144,7 @@ fn splice(scenario: &mut Scenario, other: &Scenario) {
     let Some(programs) = other.programs.iter().map(moved).collect::<Option<Vec<_>>>() else { return };
     scenario.programs.extend(programs);
     scenario.channels.extend(other.channels.iter().map(|channel| {
-        let mut channel = channel.clone();
+        let mut channel = *channel;
         channel.peer = channel.peer.map(|peer| ChannelId(peer.0 + base.channel));
         channel
     }));

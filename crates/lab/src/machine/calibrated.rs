@@ -242,7 +242,7 @@ pub fn not_measured(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shipped::described;
+    use crate::machine::described;
     use schedlab_base::{DurationNs, Machine};
     use schedlab_live::calibrate::Unsure;
     use schedlab_live::host::kernel::{Mitigations, Model};

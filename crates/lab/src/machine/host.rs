@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::input;
-use crate::shipped::described;
+use crate::machine::described;
 use schedlab_base::counted;
 use schedlab_live::host;
 use schedlab_live::kernel_image::{cache_dir, cached_file, cached_path};

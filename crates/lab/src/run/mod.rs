@@ -8,6 +8,7 @@ pub mod key;
 pub mod real;
 pub mod recorded;
 pub mod simulation;
+pub mod streamed;
 pub mod streams;
 pub mod sweep;
 pub mod timehist;

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
-use crate::run::simulation::parties;
+use crate::workload::parties;
 use schedlab_base::Machine;
 use schedlab_live::Recording;
 use schedlab_report::{

@@ -12,9 +12,9 @@ use crate::run::validated::validation;
 use crate::scheduler::Scheduler;
 use crate::scheduler::own_loader;
 use crate::scheduler::swap_table::{self, SwapTable};
-use crate::workload;
+use crate::workload::{self, parties};
 use schedlab_base::did_you_mean;
-use schedlab_base::{Better, DurationNs, Machine, Metric, Policy, StopFlag, TaskId, TimeNs, counted};
+use schedlab_base::{Better, DurationNs, Machine, Metric, StopFlag, TaskId, TimeNs, counted};
 use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_report::{Document, ExtraTables, SampleSink, read_samples};
@@ -22,14 +22,13 @@ use schedlab_reproduction::Sampling;
 use schedlab_scx::{BpfScheduler, Call, EngineChoice, LoadOptions, Message};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
-use schedlab_trace::waits::{Explainer, Party};
+use schedlab_trace::waits::Explainer;
 use schedlab_trace::{
     Backend, CallbackCost, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window,
     WorkloadRecord,
 };
-use schedlab_workload::{Scenario, TaskSpec};
+use schedlab_workload::Scenario;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -183,6 +182,22 @@ impl Simulation {
             || {
                 self.scenario()?;
                 self.loaded().map(|_| ())?;
+                deadline.check(&what)
+            },
+        )
+    }
+
+    /// Checks the object alone.
+    ///
+    /// # Errors
+    /// An object that the simulator or its machine does not take.
+    pub(crate) fn check_object(&self, limit: TimeLimit) -> Result<(), Failure> {
+        let what = self.describe();
+        let deadline = limit.begin(&what)?;
+        defect::guard(
+            || what.clone(),
+            || {
+                self.loaded()?;
                 deadline.check(&what)
             },
         )
@@ -446,24 +461,6 @@ pub fn announce_engine(engine: EngineChoice, quiet: bool) {
     {
         log::info!("{why}; programs are interpreted: results are the same, runs take longer");
     }
-}
-
-/// The tasks of a scenario's start and what runs beside them on a machine: names, thread and process ids, and the priorities
-/// that they start with.
-pub fn parties(scenario: &Scenario, machine: &Machine) -> Vec<Party> {
-    let thread = |at: usize| FIRST_PID + i32::try_from(at).unwrap_or(i32::MAX - FIRST_PID);
-    let prio = |task: &TaskSpec| match task.policy {
-        Policy::Fifo(prio) | Policy::Rr(prio) => 99 - i32::from(prio),
-        Policy::Deadline(_) => -1,
-        _ => task.nice.static_prio(),
-    };
-    let mut leaders = BTreeMap::new();
-    let party = |(at, task): (usize, &TaskSpec)| {
-        let process = *leaders.entry(task.process).or_insert(thread(at));
-        Party { name: task.name.clone(), thread: thread(at), process, prio: prio(task) }
-    };
-    // Names are of any seed.
-    scenario.surrounded(machine, 0).tasks.iter().enumerate().map(party).collect()
 }
 
 /// The part of a run after its scheduler has left.

@@ -2,52 +2,18 @@
 
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
-use crate::run::simulation::{Watch, parties};
+use crate::run::simulation::Watch;
+use crate::run::streamed::Streamed;
 use crate::run::trace_file::TraceFile;
 use crate::run::{recorded, timehist};
+use crate::workload::parties;
 use schedlab_base::{Machine, TimeNs};
 use schedlab_report::{About, Document, RecordSink, RecordWriter, SampleSink, TimehistSink, to_json};
-use schedlab_sim::{FIRST_PID, SharedSink};
-use schedlab_trace::Sink;
+use schedlab_sim::FIRST_PID;
 use schedlab_workload::Scenario;
-use std::cell::RefCell;
-use std::io;
 use std::path::Path;
-use std::rc::Rc;
 
-/// A result that is written while a run goes on, by a sink of the run's events.
-pub struct Streamed<S> {
-    target: Target,
-    sink: Rc<RefCell<S>>,
-}
-
-impl<S: Sink + 'static> Streamed<S> {
-    /// Begins it, with the sink that writes into the draft.
-    ///
-    /// # Errors
-    /// A place that cannot be written.
-    pub fn start(target: &Target, sink: impl FnOnce(Draft) -> S) -> Result<Streamed<S>, Failure> {
-        let sink = sink(target.create()?);
-        Ok(Streamed { target: target.clone(), sink: Rc::new(RefCell::new(sink)) })
-    }
-
-    /// What gets the run's events. The run drops it before [`Streamed::finish`].
-    pub fn sink(&self) -> SharedSink {
-        self.sink.clone()
-    }
-
-    /// Completes it: `end` has the sink write what it still holds.
-    ///
-    /// # Errors
-    /// What could not be written, now or while the run went on.
-    pub fn finish(self, end: impl FnOnce(S) -> io::Result<Draft>) -> Result<(), Failure> {
-        let sink = Rc::into_inner(self.sink).expect("the run has dropped its sinks").into_inner();
-        let draft = end(sink).map_err(|error| self.target.failure(&error))?;
-        self.target.finish(draft)
-    }
-}
-
-/// Where they go.
+/// Where the results go.
 pub struct Streams {
     perfetto: Option<Target>,
     samples: Option<Target>,
@@ -55,7 +21,7 @@ pub struct Streams {
     record: Option<Target>,
 }
 
-/// They, while the run goes on.
+/// The open results, while the run takes place.
 pub struct OpenStreams {
     perfetto: Option<TraceFile>,
     samples: Option<Streamed<SampleSink<Draft>>>,

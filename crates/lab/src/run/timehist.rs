@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
-use crate::run::streams::Streamed;
+use crate::run::streamed::Streamed;
 use schedlab_base::TaskId;
 use schedlab_live::Recording;
 use schedlab_report::TimehistSink;

@@ -2,8 +2,8 @@
 
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
-use crate::run::simulation::parties;
-use crate::run::streams::Streamed;
+use crate::run::streamed::Streamed;
+use crate::workload::parties;
 use schedlab_base::Machine;
 use schedlab_report::PerfettoSink;
 use schedlab_sim::{FIRST_PID, SharedSink};

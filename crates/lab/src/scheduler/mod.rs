@@ -138,6 +138,30 @@ impl Scheduler {
         )))
     }
 
+    /// The scheduler of an object that is in no file, with its settings.
+    ///
+    /// # Errors
+    /// A setting of another form, or one that the object does not have or take.
+    pub fn of_object(name: &str, object: Vec<u8>, settings: &[String]) -> Result<Scheduler, Failure> {
+        let mut scheduler = Scheduler::find(FAIR)?;
+        scheduler.object = Some(Cow::Owned(object));
+        scheduler.given = name.to_string();
+        scheduler.rename(name.to_string());
+        for setting in settings {
+            let (_, variable, value) = split_setting(setting)?;
+            scheduler.set(variable, value)?;
+        }
+        scheduler.check_values().map(|()| scheduler)
+    }
+
+    /// Has the object's types decide about one value of a variable, and changes nothing.
+    ///
+    /// # Errors
+    /// A variable that the object lacks, or a value that it does not take.
+    pub fn takes(&self, variable: &str, value: &str) -> Result<(), Failure> {
+        self.check(|object| settings::changes(object, variable, value).map(drop))
+    }
+
     /// Finds the scheduler of an entry of `-s`, and gives it its own label and tunables.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
 //! Workloads by name or file.
 
 pub mod loads;
+mod parties;
+
+pub use parties::parties;
 
 use crate::failure::Failure;
 use crate::files::input;

@@ -2,7 +2,7 @@
 
 pub(crate) mod names;
 
-use crate::{Fidelity, check, kernel_verdicts, result_file, stat_json};
+use crate::{Fidelity, check, judgement, kernel_verdicts, result_file, stat_json};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema};
@@ -18,7 +18,7 @@ pub struct JsonDocument {
 }
 
 /// The documents that schedlab writes. What `--resume` keeps is its own business: only the build that wrote it reads it.
-pub const DOCUMENTS: [JsonDocument; 5] = [
+pub const DOCUMENTS: [JsonDocument; 7] = [
     JsonDocument {
         name: "results",
         about: "what --json of sim, compare, run, bench, reproduce and deps writes",
@@ -35,6 +35,16 @@ pub const DOCUMENTS: [JsonDocument; 5] = [
         name: "fidelity",
         about: "the figures of both arms that fidelity -o writes, as in fidelity/",
         make: schema::<Fidelity>,
+    },
+    JsonDocument {
+        name: "judge",
+        about: "what judge --json writes",
+        make: schema::<judgement::File<'static>>,
+    },
+    JsonDocument {
+        name: "space",
+        about: "what judge --over writes",
+        make: schema::<judgement::SpaceFile<'static>>,
     },
 ];
 

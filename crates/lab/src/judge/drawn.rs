@@ -1,0 +1,70 @@
+//! What one run of a load is, drawn from the key.
+
+use crate::failure::Failure;
+use crate::judge::disguise::{Disguised, disguise};
+use crate::judge::key::Key;
+use crate::judge::suite::{Suite, SuiteLoad, Work};
+use crate::shipped;
+use crate::workload;
+use schedlab_base::{DurationNs, Machine, Prng};
+use schedlab_workload::{Scenario, file};
+
+/// What answers call a load that they do not show.
+pub(super) const NOT_SHOWN: &str = "a load that is not shown";
+
+/// One run, the same for candidate and base.
+pub(super) struct Drawn {
+    pub(super) what: Disguised,
+    pub(super) machine: Machine,
+    pub(super) duration: DurationNs,
+    pub(super) seed: u64,
+}
+
+/// Draws a run of a load.
+///
+/// # Errors
+/// A machine, workload or parameter of the suite that is refused.
+pub(super) fn draw(key: &Key, suite: &Suite, load: &SuiteLoad, run: usize) -> Result<Drawn, Failure> {
+    let of = |what: &str| key.prng(&[&suite.name, &load.name, &run.to_string(), what]);
+    let refused = |what: String| Failure::usage(format!("suite {}: load {}: {what}", suite.name, load.name));
+    let mut sizes = of("machine");
+    let cpus = load.cpus.draw(&mut sizes).parse().unwrap_or(1);
+    let duration = load.duration.draw(&mut sizes).parse().unwrap_or(DurationNs::from_secs(1));
+    let machine = shipped::machine(&load.machine)?.machine.with_cpus(cpus);
+    let machine = machine.map_err(|error| refused(error.to_string()))?;
+    // Half of the numbers, so that sums of seeds stay in range.
+    let seed = of("seed").next_u64() >> 1;
+    let scenario = scenario(load, seed, duration, &mut of("parameters"));
+    let scenario = scenario.map_err(|failure| refused(failure.text))?;
+    let unknown = |name: &&String| {
+        scenario.metrics.iter().all(|metric| metric.name != **name)
+            && schedlab_base::RUN_METRICS.iter().all(|(known, _)| known != name)
+    };
+    if let Some(name) = load.metrics.iter().find(unknown) {
+        let known: Vec<&str> = scenario.metrics.iter().map(|metric| metric.name.as_str()).collect();
+        return Err(refused(format!("no metric '{name}'; there are: {}", known.join(", "))));
+    }
+    let what = disguise(&scenario, &mut of("disguise")).map_err(refused)?;
+    Ok(Drawn { what, machine, duration, seed })
+}
+
+fn scenario(load: &SuiteLoad, seed: u64, limit: DurationNs, prng: &mut Prng) -> Result<Scenario, Failure> {
+    let mut values: Vec<(&String, String)> =
+        load.draw.iter().map(|(key, range)| (key, range.draw(prng))).collect();
+    match &load.work {
+        Work::Catalogue(name) => {
+            let values: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let colon = if values.is_empty() { "" } else { ":" };
+            workload::scenario(&format!("{name}{colon}{}", values.join(",")), seed, Some(limit))
+        }
+        Work::Text(text) => {
+            // A parameter may begin another one.
+            values.sort_by_key(|(key, _)| std::cmp::Reverse(key.len()));
+            let mut text = text.clone();
+            for (key, value) in values {
+                text = text.replace(&format!("${key}"), &value);
+            }
+            file::parse(&text, "text").map_err(|error| Failure::usage(error.to_string()))
+        }
+    }
+}
