@@ -2,7 +2,7 @@
 //! same way.
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy};
-use schedlab_workload::{Amount, Attribute, End, Op, Program, Scenario, TaskRef};
+use schedlab_workload::{Amount, Attribute, End, Op, Program, ProgramId, Scenario, TaskRef};
 
 use super::case::Case;
 use super::mutate::fit;
@@ -10,6 +10,12 @@ use super::property::Trouble;
 
 /// Runs that shrinking may take. Chosen: enough for the largest drawn case, a minute at most.
 const BUDGET: usize = 600;
+
+/// Other seeds that each smaller machine is tried with. Chosen: a time just below its bound is often above it with one of them.
+const SEEDS: u64 = 3;
+
+/// So many tasks are left away singly as CPUs are. Chosen: more would use up the runs.
+const FEW_TASKS: usize = 6;
 
 /// The smallest case found that `judge` finds the same kind of trouble with, and the trouble.
 pub fn shrink(
@@ -22,6 +28,8 @@ pub fn shrink(
         let before = shrinker.case.clone();
         shrinker.presence();
         shrinker.settings();
+        // Before tasks go that keep the others of a CPU busy, and after.
+        shrinker.machine();
         shrinker.tasks();
         shrinker.machine();
         shrinker.attributes();
@@ -112,20 +120,7 @@ impl Shrinker<'_> {
             if cpus >= self.case.machine.cpu_count() {
                 break;
             }
-            let shrunk = |case: &mut Case| {
-                let hz = case.machine.hz;
-                case.machine = Machine { hz, ..Machine::uniform(&case.machine.name, cpus) };
-            };
-            let dropped = self.with(|case| {
-                shrunk(case);
-                fit(case);
-            });
-            let folded = self.with(|case| {
-                shrunk(case);
-                fold(case, cpus);
-                fit(case);
-            });
-            if self.try_case(dropped) || self.try_case(folded) {
+            if self.on_cpus(cpus) {
                 break;
             }
         }
@@ -134,6 +129,43 @@ impl Shrinker<'_> {
         if plain != self.case {
             self.try_case(plain);
         }
+    }
+
+    /// The case on so many CPUs: as it is, with another seed, or with fewer tasks. What is measured in time may depend on all.
+    fn on_cpus(&mut self, cpus: usize) -> bool {
+        let shrunk = |folds: bool, case: &mut Case| {
+            let hz = case.machine.hz;
+            case.machine = Machine { hz, ..Machine::uniform(&case.machine.name, cpus) };
+            if folds {
+                fold(case, cpus);
+            }
+            fit(case);
+        };
+        let both = [false, true].map(|folds| self.with(|case| shrunk(folds, case)));
+        let mut cases = Vec::new();
+        for case in &both {
+            cases.push(case.clone());
+            let seeds = (1..=SEEDS).map(|more| Case { seed: case.seed + more, ..case.clone() });
+            cases.extend(seeds);
+        }
+        let tasks = self.case.scenario.tasks.len();
+        if (2..=FEW_TASKS).contains(&tasks) {
+            for (case, at) in both.iter().flat_map(|case| (0..tasks).map(move |at| (case, at))) {
+                let (mut without, mut done) = (case.clone(), case.clone());
+                remove_tasks(&mut without.scenario, at, at + 1);
+                at_once(&mut done.scenario, at);
+                cases.extend([without, done]);
+            }
+            let mut free = both[0].clone();
+            free.scenario.tasks.iter_mut().for_each(|task| task.affinity = None);
+            cases.extend((0..tasks).map(|at| {
+                let mut done = free.clone();
+                at_once(&mut done.scenario, at);
+                done
+            }));
+        }
+        cases.dedup();
+        cases.into_iter().any(|case| self.try_case(case))
     }
 
     /// Every task as ordinary as can be.
@@ -187,6 +219,12 @@ impl Shrinker<'_> {
             }
         }
     }
+}
+
+/// The task ends as soon as it has the CPU.
+fn at_once(scenario: &mut Scenario, at: usize) {
+    scenario.tasks[at].program = ProgramId(scenario.programs.len() as u32);
+    scenario.programs.push(Program::new(Vec::new()).expect("nothing is a program"));
 }
 
 fn forks(op: &Op, program: usize) -> bool {
