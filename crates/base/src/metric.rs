@@ -13,7 +13,7 @@ pub enum Better {
 
 /// The metrics that every run may have besides its workload's own, with their units. A run lacks those that its backend cannot
 /// know.
-pub const RUN_METRICS: [(&str, &str); 17] = [
+pub const RUN_METRICS: [(&str, &str); 18] = [
     ("context_switches", "1"),
     ("migrations", "1"),
     ("wakeup_latency_ns_p50", "ns"),
@@ -30,6 +30,7 @@ pub const RUN_METRICS: [(&str, &str); 17] = [
     ("bpf_insns_per_switch", "insns"),
     ("bpf_tick_insns_per_switch", "insns"),
     ("lines_per_switch", "lines"),
+    ("idle_beside_waiting_ns", "ns"),
     ("lock_wait_ns", "ns"),
 ];
 

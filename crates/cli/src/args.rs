@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod help;
+mod hunt;
 mod judge;
 mod many;
 mod measured;
@@ -14,6 +15,7 @@ use std::error::Error;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+pub(crate) use hunt::HuntArgs;
 pub(crate) use judge::JudgeArgs;
 pub(crate) use many::{BenchArgs, CompareArgs, ReproduceArgs, SweepArgs};
 pub(crate) use measured::{CalibrateArgs, FidelityArgs};
@@ -84,6 +86,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Watch the running kernel: which task waits for which, through what, how sure
     Deps(DepsArgs),
+    /// A search for runs in which a scheduler starves, stalls or forgets tasks, made as small as can be
+    Hunt(HuntArgs),
     /// What an object needs, and whether the simulator and a real kernel's verifier take it
     Check(CheckArgs),
     /// A verdict on a scheduler: a suite of loads, a score with its interval, and reasons

@@ -65,6 +65,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Reproduce(args) => commands::reproduce(args, cli.quiet),
         Command::Run(args) => commands::run(args, cli.quiet, cli.verbose),
         Command::Deps(args) => commands::deps(args, cli.quiet, cli.verbose),
+        Command::Hunt(args) => commands::hunt(args, cli.quiet),
         Command::Check(args) => commands::check(args, cli.quiet),
         Command::Judge(args) => commands::judge(args, cli.quiet),
         Command::New(args) => commands::new(args, cli.quiet),

@@ -37,6 +37,7 @@
 pub mod failure;
 pub mod files;
 pub mod gate;
+pub mod hunt;
 pub mod judge;
 pub mod machine;
 pub mod run;

@@ -38,6 +38,7 @@ mod masks;
 mod mirror;
 #[cfg(test)]
 mod page;
+mod paths;
 mod pool;
 mod priority;
 mod programs;
@@ -55,6 +56,7 @@ pub use helpers::Message;
 pub use kernel_model::declarations as kernel_declarations;
 pub use kfunc::prototypes;
 pub use load::{EngineChoice, LoadOptions, kernel_header, kernel_types};
+pub use paths::Call;
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};

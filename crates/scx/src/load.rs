@@ -292,9 +292,8 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let dump_len = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
     let guest = Guest::new(&mut mem, &state.offsets, dump_len as usize, cmask)
         .map_err(|error| memory_error(&error))?;
-    let counters = counter_places(object, &image);
     let tables = places(object.tables().iter().map(|table| table.variable.name.clone()), &image);
-    let integers = integers(object, &image, &mem);
+    let (counters, integers) = (counter_places(object, &image), integers(object, &image, &mem));
     let priority_place = PriorityPlace::find(object, &image.runtime.maps);
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
     fit_code(machine, &mut image, &mut mem)?;

@@ -11,6 +11,7 @@ use crate::callbacks::OP_COUNT;
 use crate::contents::{Global, MapTypes};
 use crate::guest::Guest;
 use crate::join::Join;
+use crate::paths::Call;
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::{ReadyProgram, Returned};
 use crate::state::State;
@@ -202,28 +203,29 @@ impl BpfScheduler {
     ) -> u64 {
         match outcome {
             Ok(done) => {
-                self.end(k, done.insns - charged, owed);
+                self.end(k, op, done.insns, charged, owed);
                 self.costs[op as usize].add(done.insns, begin, k.ctx().now);
                 if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
             }
             Err(fault) => {
-                self.fail(k, &fault, charged, owed);
+                self.fail(k, op, &fault, charged, owed);
                 self.costs[op as usize].add(fault.insns(), begin, k.ctx().now);
                 0
             }
         }
     }
 
-    /// A program has ended after `insns` instructions and calls that are not charged yet.
+    /// A program has ended after `insns` instructions, of which so many are charged already, and calls that are not.
     #[inline(always)]
-    fn end(&mut self, k: &mut Kernel, insns: u64, calls: DurationNs) {
-        k.charge_call(insns, calls);
+    fn end(&mut self, k: &mut Kernel, op: OpKind, insns: u64, charged: u64, calls: DurationNs) {
+        k.charge_call(insns - charged, calls);
         if self.attended {
-            self.look_after(k);
+            self.look_after(k, op, insns);
         }
     }
 
-    /// Whether programs read `__preempt_count`, have ring buffers or lines that are followed.
+    /// Whether programs read `__preempt_count`, have ring buffers or lines that are followed. A run whose paths are followed is
+    /// attended too.
     pub(crate) fn is_attended(state: &State, mem: &Memory) -> bool {
         state.reads_preempt_count() || state.rings.are_there() || mem.follows_lines()
     }
@@ -239,19 +241,24 @@ impl BpfScheduler {
 
     /// What is to be done after a run of an attended scheduler.
     #[inline(never)]
-    fn look_after(&mut self, k: &mut Kernel) {
+    fn look_after(&mut self, k: &mut Kernel, op: OpKind, insns: u64) {
         let moved = self.mem.take_moved();
         if moved > 0 {
             k.charge_lines(moved);
         }
         self.state.rings.after_run(&mut self.state.runtime, &self.mem);
+        if let Some(paths) = &mut self.state.paths {
+            let ctx = k.ctx();
+            let call = Call { time: ctx.now, cpu: ctx.cpu, current: ctx.current, name: "", insns };
+            paths.take(op, call);
+        }
     }
 
     /// Ends a run that has a fault.
     #[cold]
-    fn fail(&mut self, k: &mut Kernel, fault: &Fault, charged: u64, calls: DurationNs) {
+    fn fail(&mut self, k: &mut Kernel, op: OpKind, fault: &Fault, charged: u64, calls: DurationNs) {
         debug_assert!(fault.insns() >= charged, "instructions are charged once");
-        self.end(k, fault.insns() - charged, calls);
+        self.end(k, op, fault.insns(), charged, calls);
         self.state.close_all(k);
         self.report(k, fault);
     }

@@ -5,6 +5,7 @@ use crate::kernel_model::Offsets;
 use crate::kfunc::{self, Callee, Cids};
 use crate::locks::Locks;
 use crate::mirror::{Cpus, Tasks};
+use crate::paths::Paths;
 use crate::pool::Cpumasks;
 use schedlab_base::{DurationNs, Machine, TaskId};
 use schedlab_bpf::btf::Btf;
@@ -54,6 +55,8 @@ pub(crate) struct State {
     pub(crate) messages: Messages,
     /// Ring buffers, which a user-space half would read.
     pub(crate) rings: Rings,
+    /// The ways of callbacks, where they are followed.
+    pub(crate) paths: Option<Box<Paths>>,
     /// The object reads `__preempt_count`, so the kernel must maintain it.
     reads_preempt_count: bool,
     /// `ops.init()` has succeeded.
@@ -131,6 +134,7 @@ impl KernelState {
             event_order,
             nr_cpus: self.nr_cpus,
             rings: Rings::new(&runtime),
+            paths: None,
             runtime,
             messages: Messages::default(),
             reads_preempt_count: false,

@@ -1,23 +1,18 @@
 //! Seeded random runs of every shipped scheduler and of the fair class, with all checkers. No task is lost or on two
 //! CPUs, affinity is kept, and state times sum up. No scheduler is ejected, and no task waits while all its CPUs idle.
-//! A failure is shrunk and written down as a workload file and a machine file, with the command that repeats it.
+//! A failure is shrunk and kept as a case, with the command that repeats it.
 //!
 //! `SCHEDLAB_SWARM_COUNT` is the number of seeds (20), `SCHEDLAB_SWARM_SEED` the first one (1), and
 //! `SCHEDLAB_SWARM_SCHEDULERS` names some of the schedulers, or object files (`a.bpf.o`): `make swarm` runs 1,000.
 #![allow(clippy::print_stdout, reason = "what took how long")]
 
-mod draw;
-mod judge;
-mod shrink;
-mod tunables;
-
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use draw::Case;
-use judge::{Scheduler, Trouble, judge};
-use schedlab_base::Machine;
-use schedlab_tests::shipped;
+use schedlab_lab::hunt::{Case, Find, Property, Trouble, judge, keep, shrink, tunables};
+use schedlab_lab::run::defect;
+use schedlab_lab::scheduler::Scheduler;
+use schedlab_lab::shipped::SCHEDULERS;
 use schedlab_workload::file;
 
 fn variable(name: &str, default: u64) -> u64 {
@@ -27,28 +22,26 @@ fn variable(name: &str, default: u64) -> u64 {
 
 /// The fair class and the shipped schedulers, or those of them that are asked for.
 fn schedulers() -> Vec<Scheduler> {
-    let mut all = vec![("eevdf".to_string(), None)];
-    all.extend(shipped().into_iter().map(|(name, object)| (name, Some(object))));
-    let Ok(wanted) = std::env::var("SCHEDLAB_SWARM_SCHEDULERS") else { return all };
-    let wanted: Vec<&str> = wanted.split(',').collect();
-    let one = |name: &str| match all.iter().find(|(shipped, _)| shipped == name) {
-        Some(shipped) => shipped.clone(),
-        None => object_file(name),
+    let Ok(wanted) = std::env::var("SCHEDLAB_SWARM_SCHEDULERS") else {
+        return ["eevdf"].into_iter().chain(SCHEDULERS.iter().map(|one| one.name)).map(found).collect();
     };
-    wanted.into_iter().map(one).collect()
+    wanted.split(',').map(found).collect()
 }
 
-/// An author's object, with the path by which a command finds it from anywhere. Paths are also looked for from the tree's root,
-/// because tests run in a folder of it.
-fn object_file(name: &str) -> Scheduler {
+/// A shipped scheduler, or an author's object, with the path by which a command finds it from anywhere. Paths are also looked for
+/// from the tree's root, because tests run in a folder of it.
+fn found(name: &str) -> Scheduler {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests are in the tree");
     let path = [PathBuf::from(name), root.join(name)].into_iter().find(|path| path.is_file());
-    let path = path.unwrap_or_else(|| {
-        panic!("SCHEDLAB_SWARM_SCHEDULERS: {name} is neither a shipped scheduler nor an object file")
-    });
-    let path = path.canonicalize().expect("it is there");
-    let object = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    (path.display().to_string(), Some(object))
+    let place = path.map(|path| path.canonicalize().expect("it is there").display().to_string());
+    Scheduler::find(place.as_deref().unwrap_or(name))
+        .unwrap_or_else(|error| panic!("SCHEDLAB_SWARM_SCHEDULERS: {error}"))
+}
+
+/// What no run may show: a scheduler is ejected or forgets a task, a checker fails, a case is refused.
+fn trouble(scheduler: &Scheduler, case: &Case) -> Option<Trouble> {
+    let grave = [None, Some(Property::Stall), Some(Property::Affinity), Some(Property::Lost)];
+    judge(scheduler, case).troubles.into_iter().find(|one| grave.contains(&one.property))
 }
 
 /// Where files of failures go.
@@ -58,44 +51,30 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// A machine file: the topology and the tick; costs are the default ones.
-fn machine_file(machine: &Machine) -> String {
-    let cpu = |cpu: &schedlab_base::Cpu| {
-        format!("  {{ core = {}, llc = {}, node = {} }},\n", cpu.core, cpu.llc, cpu.node)
-    };
-    let cpus: String = machine.cpus.iter().map(cpu).collect();
-    format!("[machine]\nname = {:?}\nhz = {}\ncpus = [\n{cpus}]\n", machine.name, machine.hz)
-}
-
-/// Shrinks a failure, writes it down and says how to repeat it.
-fn explain(scheduler: &Scheduler, case: Case, trouble: Trouble) -> String {
-    let tasks = case.scenario.tasks.len();
-    let (small, last) = shrink::shrink(case, trouble.clone(), &mut |case| judge(scheduler, case).err());
-    let name = Path::new(&scheduler.0).file_name().unwrap_or_default().display().to_string();
-    let path = |end: &str| folder().join(format!("{name}-{}{end}.toml", small.seed));
-    let (workload, machine) = (path(""), path("-machine"));
-    std::fs::write(&workload, file::write(&small.scenario)).expect("the build's folder is writable");
-    std::fs::write(&machine, machine_file(&small.machine)).expect("the build's folder is writable");
-    let settings: String =
-        small.settings.iter().map(|(name, value)| format!(" --set {name}={value}")).collect();
+/// Shrinks a failure, writes it down as a case and says how to repeat it.
+fn explain(scheduler: &Scheduler, case: Case, first: Trouble) -> String {
+    let from = (case.scenario.tasks.len(), case.machine.cpu_count());
+    let (small, last) = shrink(case, first.clone(), &mut |case| trouble(scheduler, case));
+    let outcome = judge(scheduler, &small);
+    let find = Find { case: small, trouble: last, outcome, runs: 0, from };
+    let path = keep(&folder(), &find, scheduler, None).expect("the build's folder is writable");
     format!(
-        "{}, seed {}: {}: {}\n  shrunk from {tasks} tasks to {} on {} CPUs: {}\n  schedlab sim -s {} -w {} -m {} --seed {}{settings} --checkers",
-        scheduler.0,
-        small.seed,
-        trouble.kind,
-        trouble.words,
-        small.scenario.tasks.len(),
-        small.machine.cpu_count(),
-        last.words,
-        scheduler.0,
-        workload.display(),
-        machine.display(),
-        small.seed,
+        "{}, seed {}: {}: {}\n  shrunk from {} tasks to {} on {} CPUs: {}\n  schedlab sim --case {}",
+        scheduler.name,
+        find.case.seed,
+        first.kind,
+        first.words,
+        from.0,
+        find.case.scenario.tasks.len(),
+        find.case.machine.cpu_count(),
+        find.trouble.words,
+        path.display(),
     )
 }
 
 /// Runs the seeds on as many threads as there are CPUs; what went wrong, at most five explained.
 fn swarm(scheduler: &Scheduler, first: u64, count: u64, draw: &(dyn Fn(u64) -> Case + Sync)) -> Vec<String> {
+    defect::install();
     let next = AtomicU64::new(first);
     let seeds =
         || std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)).filter(|s| *s < first + count));
@@ -103,7 +82,7 @@ fn swarm(scheduler: &Scheduler, first: u64, count: u64, draw: &(dyn Fn(u64) -> C
         let mut failed = Vec::new();
         for seed in seeds() {
             let case = draw(seed);
-            if let Err(trouble) = judge(scheduler, &case) {
+            if let Some(trouble) = trouble(scheduler, &case) {
                 failed.push((case, trouble));
             }
         }
@@ -119,7 +98,7 @@ fn swarm(scheduler: &Scheduler, first: u64, count: u64, draw: &(dyn Fn(u64) -> C
     let mut words: Vec<String> =
         failed.into_iter().take(shown).map(|(case, trouble)| explain(scheduler, case, trouble)).collect();
     if total > shown {
-        words.push(format!("{}: {total} of {count} seeds fail", scheduler.0));
+        words.push(format!("{}: {total} of {count} seeds fail", scheduler.name));
     }
     words
 }
@@ -130,10 +109,9 @@ fn every_scheduler_survives_random_load() {
     let mut failures = Vec::new();
     for scheduler in schedulers() {
         let begin = std::time::Instant::now();
-        let object = scheduler.1.as_deref();
-        let tunables = object.map_or_else(Vec::new, |object| tunables::tunables(&scheduler.0, object));
+        let tunables = tunables(&scheduler).expect("an object");
         let found = swarm(&scheduler, first, count, &|seed| Case::draw(seed, &tunables));
-        println!("{}: {count} seeds from {first}, {:.1} s", scheduler.0, begin.elapsed().as_secs_f64());
+        println!("{}: {count} seeds from {first}, {:.1} s", scheduler.name, begin.elapsed().as_secs_f64());
         failures.extend(found);
     }
     assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
@@ -143,7 +121,7 @@ fn every_scheduler_survives_random_load() {
 #[test]
 fn every_flat_machine_is_balanced() {
     let (first, count) = (variable("SCHEDLAB_SWARM_SEED", 1), variable("SCHEDLAB_SWARM_COUNT", 300).max(300));
-    let found = swarm(&("eevdf".to_string(), None), first, count, &Case::draw_flat);
+    let found = swarm(&found("eevdf"), first, count, &Case::draw_flat);
     println!("eevdf on flat machines: {count} seeds from {first}");
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
@@ -151,11 +129,16 @@ fn every_flat_machine_is_balanced() {
 /// The same seed gives the same run, also with other runs beside it.
 #[test]
 fn seeds_repeat() {
-    let (name, object) = shipped().remove(0);
-    let scheduler = (name, Some(object));
+    let scheduler = found(SCHEDULERS[0].name);
     for seed in 1..6 {
         let case = Case::draw(seed, &[]);
-        assert_eq!(judge(&scheduler, &case), judge(&scheduler, &case), "seed {seed}");
+        let [first, second] = [0, 1].map(|_| judge(&scheduler, &case));
+        assert!(first.trace_hash().is_some(), "seed {seed}: {:?}", first.troubles);
+        assert_eq!(
+            (first.trace_hash(), &first.troubles),
+            (second.trace_hash(), &second.troubles),
+            "seed {seed}"
+        );
     }
 }
 
@@ -165,21 +148,21 @@ fn faulty_schedulers_are_found_and_shrunk() {
     let object = |name: &str| {
         let path = folder().join(format!("{name}.bpf.o"));
         schedlab_tests::compile(name, "bpf", &path).expect("clang is installed");
-        (name.to_string(), Some(std::fs::read(&path).expect("just made")))
+        Scheduler::find(&path.display().to_string()).expect("just made")
     };
     for (name, kind) in [("stall", "lost task"), ("bad_dsq", "error"), ("complains", "error_bpf")] {
         let scheduler = object(name);
         let cases = (1..60).map(|seed| Case::draw(seed, &[])).filter(|case| case.scenario.tasks.len() > 8);
-        let failing = cases.filter_map(|case| Some((judge(&scheduler, &case).err()?, case))).next();
-        let (trouble, case) = failing.unwrap_or_else(|| panic!("no seed finds {name} out"));
-        assert_eq!(trouble.kind, kind, "{name}: {trouble:?}");
-        let (small, last) = shrink::shrink(case.clone(), trouble, &mut |case| judge(&scheduler, case).err());
+        let failing = cases.filter_map(|case| Some((trouble(&scheduler, &case)?, case))).next();
+        let (first, case) = failing.unwrap_or_else(|| panic!("no seed finds {name} out"));
+        assert_eq!(first.kind, kind, "{name}: {first:?}");
+        let (small, last) = shrink(case.clone(), first, &mut |case| trouble(&scheduler, case));
         // One task, and for `stall` one that runs in its place: the kernel itself places tasks on idle CPUs.
         assert!(small.scenario.tasks.len() <= 2 && small.machine.cpu_count() == 1, "{name}: {small:?}");
         assert!(small.settings.is_empty() && last.kind == kind);
         // What is written down is the same run.
         let written = file::parse(&file::write(&small.scenario), "written").expect("it is readable");
         let again = Case { scenario: written, ..small };
-        assert_eq!(judge(&scheduler, &again).err().map(|t| t.kind).as_deref(), Some(kind), "{name}");
+        assert_eq!(trouble(&scheduler, &again).map(|found| found.kind).as_deref(), Some(kind), "{name}");
     }
 }

@@ -168,11 +168,14 @@ The same command with the same seed gives the same bytes on every host. A schedu
 ejected (stall, bad dispatch, BPF error) ends with exit code 4 and its exit kind.")]
 pub(crate) struct SimArgs {
     /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program with one), exec:COMMAND (its own loader), or eevdf; NAME[VAR=VALUE,..] sets tunables
-    #[arg(short, long, value_name = "NAME|FILE")]
-    pub(crate) scheduler: String,
+    #[arg(short, long, value_name = "NAME|FILE", required_unless_present = "case")]
+    pub(crate) scheduler: Option<String>,
     /// Workload: NAME[:key=value,...], an rt-app file (*.json; a.json+b.json are put together) or an own one (*.toml)
-    #[arg(short, long, value_name = "NAME[:k=v,..]|FILE")]
-    pub(crate) workload: String,
+    #[arg(short, long, value_name = "NAME[:k=v,..]|FILE", required_unless_present = "case")]
+    pub(crate) workload: Option<String>,
+    /// A case that `schedlab hunt` kept: workload, machine, seed, settings and scheduler, unless -s names another one
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["workload", "machine", "cpus", "kernel", "seed", "duration", "settings", "attach_at", "detach_at"])]
+    pub(crate) case: Option<PathBuf>,
     /// Number of CPUs [default: the machine's]
     #[arg(short, long, value_name = "N")]
     pub(crate) cpus: Option<NonZeroUsize>,

@@ -8,6 +8,7 @@ use crate::results::{Results, command_line};
 use schedlab_base::{Goal, Machine};
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
+use schedlab_lab::hunt::{Again, Case, CaseFile};
 use schedlab_lab::machine::kernels;
 use schedlab_lab::run::deadline::{Deadline, TimeLimit};
 use schedlab_lab::run::defect;
@@ -44,17 +45,18 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let others = || streams.targets().chain(&pictured);
     target::distinct(results.targets().chain(others()))?;
     args.history.has_room(results.targets().chain(others()))?;
-    confine(args, quiet)?;
+    let given = Given::new(args)?;
+    confine(args, &given, quiet)?;
     let limit = TimeLimit(args.host.time_limit);
-    let deadline = limit.begin(&format!("run of {} under {}", args.scheduler, args.workload))?;
-    let simulation = simulation(args)?;
-    let scenario = simulation.scenario()?;
+    let deadline = limit.begin(&format!("run of {} under {}", given.scheduler, given.workload))?;
+    let (simulation, scenario, case) = simulation(args, &given)?;
     let simulation = interleaved(args, simulation, &scenario, &deadline)?;
+    let again = case.as_ref().map(Again::new);
     if simulation.scheduler.object.is_some() {
         announce_engine(simulation.engine, quiet);
     }
     deadline.check(&simulation.describe())?;
-    let planned = Planned::one(&args.workload, &scenario, simulation.limit);
+    let planned = Planned::one(&given.workload, &scenario, simulation.limit);
     announce(&[planned], false, quiet);
     let _words = (!quiet).then(|| LastWords::new(INTERRUPTED));
     let progress = RunProgress::new(planned.each, quiet);
@@ -67,11 +69,15 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     note_without_lines(args, &simulation.machine, quiet);
     watch.timeline = args.results.html.is_some().then_some(args.timeline);
     watch.sinks.push(progress.clone());
+    watch.sinks.extend(again.iter().map(Again::sink));
     let open = streams.open(&scenario, &simulation.machine, &mut watch)?;
     let run = defect::guard(|| simulation.describe(), || simulation.run_watched(&scenario, watch));
     drop(deadline);
     progress.borrow().finish();
-    let Watched { record, extra_tables } = run?;
+    let Watched { record, extra_tables, .. } = run?;
+    if let (Some(file), Some(again), false) = (&given.case, &again, quiet) {
+        output::note(&shown_again(file, again, &record));
+    }
     let mut document = judged(record, &scenario.goals);
     let extra = vec![extra_tables];
     let about = recorded::about(RecordOf::Run, command_line(), &document, extra.clone());
@@ -108,24 +114,73 @@ fn interleaved(
     Ok(Simulation { pauses, ..simulation })
 }
 
-/// The run that the command line describes.
-fn simulation(args: &SimArgs) -> Result<Simulation, Failure> {
-    let mut schedulers = Scheduler::find_all(std::slice::from_ref(&args.scheduler), &args.setup.settings)?;
+/// What the command line names, or the case that it names.
+struct Given {
+    scheduler: String,
+    workload: String,
+    case: Option<CaseFile>,
+}
+
+impl Given {
+    /// The names in the command line, or in the file of `--case`. The file alone is read before the command gives up its rights, and
+    /// no more of it than names.
+    fn new(args: &SimArgs) -> Result<Given, Failure> {
+        let case = args.case.as_deref().map(CaseFile::read).transpose()?;
+        let scheduler = match &case {
+            Some(case) => case.entry(args.scheduler.as_deref())?,
+            None => args.scheduler.clone().unwrap_or_default(),
+        };
+        let shown = args.case.as_ref().map(|path| path.display().to_string());
+        let workload = args.workload.clone().or(shown).unwrap_or_default();
+        Ok(Given { scheduler, workload, case })
+    }
+}
+
+/// Whether a case shows what it was kept for.
+fn shown_again(file: &CaseFile, again: &Again<'_>, record: &RunRecord) -> String {
+    let was = file.trouble();
+    let found = again.troubles(record).into_iter().find(|one| one.is_like(&was));
+    let same = match (&file.trace, &record.trace_hash) {
+        (Some(was), Some(now)) if was == now => "the same run",
+        _ => "another run than the one that was kept",
+    };
+    match found {
+        Some(found) => format!("the case shows {} again ({same}): {}", file.property, found.words),
+        None => format!("the case does not show {} ({same}); it was: {}", file.property, file.saw),
+    }
+}
+
+/// The run that the command line describes, with its scenario; and its case, if it is one.
+fn simulation(args: &SimArgs, given: &Given) -> Result<(Simulation, Scenario, Option<Case>), Failure> {
+    let mut schedulers = Scheduler::find_all(std::slice::from_ref(&given.scheduler), &args.setup.settings)?;
     swap_scope::restrict(&mut schedulers, &args.setup.swap.types, &args.setup.swap.exclude)?;
     run_prog::give(&mut schedulers, &args.setup.programs)?;
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
     scheduler.meanwhile(&args.meanwhile.wanted())?;
-    let machine = machine(&args.setup, args.kernel.as_deref(), args.cpus)?;
-    Ok(Simulation {
-        seed: args.setup.seed,
-        limit: args.setup.duration,
-        checkers: args.checkers,
+    let made = |simulation: Simulation| Simulation {
         engine: args.setup.engine.into(),
         guest_memory: args.setup.guest_memory.0,
         after_ejection: args.setup.after_ejection.into(),
-        ..Simulation::new(scheduler, &args.workload, machine)
-    })
+        ..simulation
+    };
+    if let Some(file) = &given.case {
+        if args.scheduler.is_none() {
+            file.check(&scheduler)?;
+        }
+        let case = file.case()?;
+        let simulation = made(case.simulation(&scheduler)?);
+        return Ok((simulation, case.scenario.clone(), Some(case)));
+    }
+    let machine = machine(&args.setup, args.kernel.as_deref(), args.cpus)?;
+    let simulation = made(Simulation {
+        seed: args.setup.seed,
+        limit: args.setup.duration,
+        checkers: args.checkers,
+        ..Simulation::new(scheduler, &given.workload, machine)
+    });
+    let scenario = simulation.scenario()?;
+    Ok((simulation, scenario, None))
 }
 
 /// `--profile-lines` shows nothing on a machine that does not price lines, and says so.
@@ -146,10 +201,10 @@ pub(crate) fn judged(run: RunRecord, goals: &[Goal]) -> Document {
 }
 
 /// Gives up what the run does not need.
-fn confine(args: &SimArgs, quiet: bool) -> Result<(), Failure> {
+fn confine(args: &SimArgs, given: &Given, quiet: bool) -> Result<(), Failure> {
     let setup = &args.setup;
-    let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
-    let inputs = schedulers.iter().chain([&args.workload, &setup.machine]);
+    let schedulers = entry::names(std::slice::from_ref(&given.scheduler))?;
+    let inputs = schedulers.iter().chain([&given.workload, &setup.machine]);
     let named = Named::new().inputs(inputs).inputs(&args.state).results(&args.results);
     let others =
         [&args.perfetto, &args.sched_samples, &args.priorities, &args.history.timehist, &args.record.record];

@@ -68,9 +68,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     if !timed_programs.is_empty() || *presence != Presence::default() {
         key.part("meanwhile", format!("{timed_programs:?} {presence:?}"));
     }
-    if let Some(pauses) = pauses {
-        key.part("pauses", format!("{pauses:?}"));
-    }
+    pauses.iter().for_each(|pauses| key.part("pauses", format!("{pauses:?}")));
     key.part("workload", workload.clone());
     key.part("rt-app", crate::workload::followed().to_string());
     add_files(&mut key, workload)?;

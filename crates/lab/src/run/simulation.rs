@@ -19,7 +19,7 @@ use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_report::{Document, ExtraTables, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Message, Pause};
+use schedlab_scx::{BpfScheduler, Call, EngineChoice, LoadOptions, Message, Pause};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::Explainer;
@@ -61,8 +61,25 @@ pub struct Watch {
     pub contents: bool,
     /// Each cache line that moved, and each place of the source that made lines move, goes into the record.
     pub lines: bool,
+    /// The ways of the scheduler's callbacks through their programs are followed.
+    pub paths: bool,
     /// Ends the run without a result.
     pub stop: StopFlag,
+}
+
+impl Watch {
+    /// Has a scheduler keep what is wanted of it.
+    fn prepare(&self, scheduler: &mut BpfScheduler) {
+        if self.priorities {
+            scheduler.watch_priorities();
+        }
+        if self.contents {
+            scheduler.remember_globals();
+        }
+        if self.paths {
+            scheduler.follow_paths();
+        }
+    }
 }
 
 /// A run that was watched.
@@ -72,6 +89,10 @@ pub struct Watched {
     pub record: RunRecord,
     /// Which of its tables are extras.
     pub extra_tables: ExtraTables,
+    /// The ways of the callbacks, where they were followed.
+    pub paths: Vec<u64>,
+    /// The last calls of callbacks, where their ways were followed.
+    pub last_calls: Vec<Call>,
 }
 
 /// What is kept of a run besides its figures, which do not depend on it.
@@ -287,9 +308,9 @@ impl Simulation {
     /// See [`Simulation::run_alone`].
     pub fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<Watched, Failure> {
         let mut config = self.config();
-        config.sinks = watch.sinks;
+        config.sinks.clone_from(&watch.sinks);
         config.schedule_events = watch.schedule_events;
-        config.stop = watch.stop;
+        config.stop = watch.stop.clone();
         let explainer = watch
             .waits
             .then(|| Rc::new(RefCell::new(Explainer::new(parties(scenario, &self.machine), FIRST_PID))));
@@ -303,12 +324,7 @@ impl Simulation {
         }
         let mut class = self.class(watch.mark.as_deref())?;
         if let Class::Ext(scheduler) = &mut class {
-            if watch.priorities {
-                scheduler.watch_priorities();
-            }
-            if watch.contents {
-                scheduler.remember_globals();
-            }
+            watch.prepare(scheduler);
         }
         let result = run(&config, scenario, class).map_err(|error| self.unfinished(error))?;
         drop(config);
@@ -323,6 +339,8 @@ impl Simulation {
         let switches = result.costs.switches;
         let followed = result.scheduler.as_ref();
         let by_symbol = followed.and_then(|loaded| loaded.lines_by_symbol(switches));
+        let paths = followed.map(BpfScheduler::paths).unwrap_or_default();
+        let last_calls = followed.map(BpfScheduler::last_calls).unwrap_or_default();
         let by_line = followed.filter(|_| watch.lines).map(|loaded| loaded.line_profile(switches));
         let by_line = by_line.unwrap_or_default();
         let mut record = self.record(scenario, result);
@@ -341,7 +359,7 @@ impl Simulation {
         }
         let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
-        Ok(Watched { record, extra_tables })
+        Ok(Watched { record, extra_tables, paths, last_calls })
     }
 
     /// What determines the run, without observers.
@@ -509,6 +527,8 @@ fn cost_metrics(result: &RunResult<BpfScheduler>, callbacks: &[CallbackCost]) ->
         let lines = costs.lines as f64 / costs.switches as f64;
         metrics.push(Metric::new("lines_per_switch", lines, "lines", Better::Lower));
     }
+    let idle = result.idle_beside.0 as f64;
+    metrics.push(Metric::new("idle_beside_waiting_ns", idle, "ns", Better::Lower));
     metrics.push(Metric::new("lock_wait_ns", costs.lock_wait.0 as f64, "ns", Better::Lower));
     metrics
 }

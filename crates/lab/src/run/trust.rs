@@ -39,7 +39,7 @@ fn of_content(value: &impl Debug) -> String {
 }
 
 /// The hash of an object file.
-fn of_object(bytes: &[u8]) -> String {
+pub(crate) fn of_object(bytes: &[u8]) -> String {
     shipped::hash_of(bytes).map_or_else(|| hex(Sha256::new_with_prefix(bytes)), str::to_string)
 }
 

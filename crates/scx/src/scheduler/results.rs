@@ -3,6 +3,7 @@
 use super::{BpfScheduler, Cost};
 use crate::callbacks::called_by_core;
 use crate::helpers::Message;
+use crate::paths::{Call, Paths};
 use crate::priority::PriorityWatch;
 use schedlab_base::DurationNs;
 use schedlab_bpf::GuestAddr;
@@ -66,6 +67,29 @@ impl BpfScheduler {
     /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
     pub fn messages(&self) -> (&[Message], u64) {
         (&self.state.messages.lines, self.state.messages.count)
+    }
+
+    /// Keeps from now on which ways the callbacks take through their programs.
+    pub fn follow_paths(&mut self) {
+        self.state.paths = Some(Box::new(Paths::default()));
+        self.attended = true;
+    }
+
+    /// The ways that the callbacks took, a number each; nothing where they were not followed.
+    pub fn paths(&self) -> Vec<u64> {
+        self.state.paths.as_ref().map(|paths| paths.seen()).unwrap_or_default()
+    }
+
+    /// The last calls of callbacks, the oldest first; nothing where they were not followed.
+    pub fn last_calls(&self) -> Vec<Call> {
+        let known: Vec<(OpKind, &'static str)> =
+            called_by_core().filter_map(|(op, row)| Some((op, row.name(self.cid_form)?))).collect();
+        let name = |op: OpKind| match known.iter().find(|(known, _)| *known == op) {
+            Some((_, name)) => name,
+            None if op == OpKind::Timer => "timer",
+            None => "tracing",
+        };
+        self.state.paths.as_ref().map(|paths| paths.last(name)).unwrap_or_default()
     }
 
     /// What the callbacks that were called cost so far, in the order of [`OpKind`]; timers and trace points last.

@@ -104,6 +104,8 @@ pub struct RunResult<S> {
     pub waits: Vec<WaitRecord>,
     /// Tasks that starved and CPUs that idled beside waiting tasks.
     pub warnings: Vec<Warning>,
+    /// For how long together CPUs idled while tasks waited that they may run, in spans from [`schedlab_trace::IDLE_LOOK`] on.
+    pub idle_beside: DurationNs,
     /// `SCX_EV_*`.
     pub events: EventCounters,
     /// The hash of the trace.
@@ -132,6 +134,7 @@ struct Before {
     summary: Summary,
     measurements: Measurements,
     costs: CostTotals,
+    idle_beside: DurationNs,
 }
 
 /// Why a run could not take place or continue.
@@ -396,7 +399,8 @@ impl<S: SchedExt> Sim<S> {
         let (cpus, duration) = (self.k.cpus.len(), end.since(TimeNs::ZERO));
         let measurements = self.exec.measurements(duration, cpus, self.k.live_tasks());
         self.exec.restart();
-        Before { end, summary, measurements, costs: self.k.totals }
+        let idle_beside = self.k.idle_beside.sum;
+        Before { end, summary, measurements, costs: self.k.totals, idle_beside }
     }
 
     /// Takes events until the end, or the exit of the scheduler; returns when that was.
@@ -453,6 +457,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.trace.summary.finish(end);
         let mut exit = self.exit_record();
         let costs = before.as_ref().map_or(self.k.totals, |before| before.costs);
+        let idle_beside = before.as_ref().map_or(self.k.idle_beside.sum, |before| before.idle_beside);
         self.unload();
         if !self.k.scx.regular_end {
             exit = self.exit_record();
@@ -489,6 +494,7 @@ impl<S: SchedExt> Sim<S> {
             tasks,
             waits,
             warnings,
+            idle_beside,
             events: self.k.scx.events,
             trace_hash: self.k.trace.hash,
             summary,

@@ -207,8 +207,7 @@ impl Kernel {
 
     /// A kernel at time 0 with idle CPUs and no task.
     pub(crate) fn new(config: &crate::Config) -> Kernel {
-        let machine = config.machine.clone();
-        let online = machine.all_cpus();
+        let (machine, online) = (config.machine.clone(), config.machine.all_cpus());
         let topology = Topology::new(&machine, &online);
         let (cpus, nr_nodes) = (Cpu::all(&machine), topology.node_masks.len() as u32);
         let ctx = Context {

@@ -52,6 +52,25 @@ fn timers_of_a_cpu_that_is_gone_fire_elsewhere() {
     assert!(result.tasks[2..].iter().all(|task| task.switches > 50), "{:?}", result.tasks);
 }
 
+/// A tick may come before the task leaves that the CPU ran when it went offline. The times at which it goes pass by the ticks.
+#[test]
+fn ticks_of_a_cpu_that_is_gone_balance_nothing() {
+    let mut scenario = mixed(6, 0, ms(3_000));
+    let set = |online| Op::Hotplug { cpu: CpuId(1), online };
+    scenario.programs[0] =
+        program(|b| b.repeat(Amount::Forever, |b| b.op(Op::Run(us(300))).op(Op::Sleep(us(100)))));
+    scenario.programs.push(program(|b| {
+        b.repeat(Amount::Forever, |b| {
+            b.op(Op::Sleep(us(600))).op(set(false)).op(Op::Sleep(us(400))).op(set(true))
+        })
+    }));
+    let mut switch = task("switch", 2, 99);
+    switch.policy = Policy::Fifo(99);
+    scenario.tasks.push(switch);
+    let result = fair(3, &scenario);
+    assert!(busy(&result) > 2.0, "{:?}", result.tasks);
+}
+
 /// One queue; notes which CPUs come and go, and where tasks run meanwhile.
 struct Told {
     info: OpsInfo,

@@ -115,6 +115,8 @@ impl Balancing {
         self.attempts = attempts(&levels, machine);
         self.levels = Rc::new(levels);
         self.asked = None;
+        // `nohz_balance_exit_idle()`, as the CPU is deactivated.
+        self.stopped = self.stopped.and(online);
     }
 
     /// The CPU was asked to look after the idle ones.
@@ -342,8 +344,12 @@ impl<S: SchedExt> Sim<S> {
         false
     }
 
-    /// `sched_balance_trigger()`: at the tick of a busy CPU.
+    /// `sched_balance_trigger()`: at the tick of a busy CPU. One that is offline is in no domain; it still has a tick where that
+    /// comes before its last task leaves.
     pub(crate) fn tick_balance(&mut self, cpu: CpuId) {
+        if !self.k.is_online(cpu) {
+            return;
+        }
         self.balance_levels(cpu, Doing::Work);
         self.k.balancing.stopped.clear(cpu);
         self.k.balancing.missed.clear(cpu);
@@ -433,7 +439,8 @@ impl<S: SchedExt> Sim<S> {
         let mut from = CpuMask::EMPTY;
         domain.cpus.iter().filter(|&&other| other != cpu).for_each(|&other| from.set(other));
         let mut attempt = Attempt { cpu, level, doing, from };
-        let group = domain.groups.iter().find(|group| group.contains(&cpu)).expect("each CPU is in a group");
+        let group =
+            domain.groups.iter().find(|group| group.contains(&cpu)).expect("an online CPU is in a group");
         let does_it = match doing {
             Doing::NothingMore => self.k.cpu(cpu).nr_running == 0,
             Doing::Work | Doing::Nothing => self.k.balances(group, cpu, levels[level].smt),

@@ -1,37 +1,61 @@
 //! Draws a case from a seed: machine, load and tunables. Each seed turns some kinds of load off altogether, so that
 //! rare mixtures come up.
 
-use schedlab_base::{Cpu, CpuId, CpuMask, DurationNs, Machine, Nice, Policy, Prng};
+use schedlab_base::{Cpu, CpuId, CpuMask, DurationNs, Machine, Nice, Policy, Presence, Prng};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId,
     LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskRef,
     TaskSpec, TimerSlot,
 };
 
-use crate::tunables::Tunable;
-
-/// One run, apart from the scheduler.
-#[derive(Clone, Debug)]
-pub(crate) struct Case {
-    pub(crate) seed: u64,
-    pub(crate) machine: Machine,
-    pub(crate) scenario: Scenario,
-    /// Settings of the scheduler's tunables.
-    pub(crate) settings: Vec<(String, String)>,
-}
+use super::case::Case;
+use super::tunables::Tunable;
 
 impl Case {
     /// The case of a seed for a scheduler with these tunables. Machine and load depend on the seed alone.
-    pub(crate) fn draw(seed: u64, tunables: &[Tunable]) -> Case {
+    pub fn draw(seed: u64, tunables: &[Tunable]) -> Case {
         let mut prng = Prng::new(seed);
         let machine = machine(&mut prng);
         let scenario = Draft::new(prng, machine.cpu_count()).scenario();
-        Case { seed, machine, scenario, settings: settings(&mut Prng::stream(seed, 1), tunables) }
+        let settings = settings(&mut Prng::stream(seed, 1), tunables);
+        Case {
+            seed,
+            machine,
+            scenario,
+            settings,
+            presence: Presence::default(),
+            kernel: None,
+            interleave: None,
+        }
+    }
+
+    /// The case of a seed for a hunt: few CPUs and tasks, in runs long enough for a task to starve. CPUs leave and return, and a
+    /// scheduler may come late or leave early. A scheduler with a loader of its own is always there (`stays`).
+    pub fn draw_small(seed: u64, tunables: &[Tunable], stays: bool) -> Case {
+        let mut prng = Prng::new(seed);
+        let machine = small_machine(&mut prng);
+        let mut draft = Draft::new(Prng::stream(seed, 2), machine.cpu_count());
+        draft.shorten();
+        let scenario = draft.scenario();
+        let settings = settings(&mut Prng::stream(seed, 1), tunables);
+        let mut case = Case {
+            seed,
+            machine,
+            scenario,
+            settings,
+            presence: Presence::default(),
+            kernel: None,
+            interleave: None,
+        };
+        if !stays {
+            case.presence = presence(&mut prng, case.length());
+        }
+        case
     }
 
     /// The same load on cores of one thread that share their cache. There the checker bounds how long a CPU of the fair class
     /// idles beside a task that waits.
-    pub(crate) fn draw_flat(seed: u64) -> Case {
+    pub fn draw_flat(seed: u64) -> Case {
         let mut case = Case::draw(seed, &[]);
         for (number, cpu) in (0u32..).zip(&mut case.machine.cpus) {
             *cpu = Cpu { core: number, llc: 0, node: 0 };
@@ -56,6 +80,28 @@ fn machine(prng: &mut Prng) -> Machine {
         *cpu = Cpu { core, llc: core % caches, node: 0 };
     }
     machine
+}
+
+/// 1 to 4 CPUs, rarely up to 8; cores of one or two threads, one or two caches.
+pub(super) fn small_machine(prng: &mut Prng) -> Machine {
+    let most = if prng.chance(1, 12) { 8 } else { 4 };
+    let cpus = 1 + prng.below(most) as usize;
+    let mut machine = Machine::uniform("hunt", cpus);
+    machine.hz = [100, 250, 300, 1000][prng.below(4) as usize];
+    let (smt, caches) = (1 + prng.below(4) as u32 / 3, 1 + prng.below(4) as u32 / 3);
+    for (number, cpu) in (0u32..).zip(&mut machine.cpus) {
+        let core = number / smt;
+        *cpu = Cpu { core, llc: core % caches, node: 0 };
+    }
+    machine
+}
+
+/// Three of four schedulers are there from start to end; the others come or leave within the run.
+pub(super) fn presence(prng: &mut Prng, length: DurationNs) -> Presence {
+    let part = |prng: &mut Prng| DurationNs(length.0 / 1000 * (1 + prng.below(500)));
+    let attach = prng.chance(1, 5).then(|| part(prng));
+    let detach = prng.chance(1, 20).then(|| DurationNs(length.0 / 2 + part(prng).0));
+    Presence { attach, detach }
 }
 
 /// Half of the seeds leave the defaults; the others change up to three tunables.
@@ -93,6 +139,8 @@ struct Draft {
     /// Features of this seed, a bit each.
     features: u64,
     long: bool,
+    /// For a hunt: few tasks, and CPUs leave and return.
+    small: bool,
 }
 
 impl Draft {
@@ -104,7 +152,20 @@ impl Draft {
         let mut scenario = Scenario::empty("swarm", End::After(DurationNs::from_ms(length)));
         scenario.disks.push(Disk {});
         scenario.child.working_set_kib = prng.below(64) as u32;
-        Draft { prng, cpus, scenario, features, long }
+        Draft { prng, cpus, scenario, features, long, small: false }
+    }
+
+    /// Makes it the load of a hunt. One in sixteen lasts longer than the watchdog's time.
+    fn shorten(&mut self) {
+        self.small = true;
+        self.scenario.name = "hunt".to_string();
+        self.long = self.prng.chance(1, 16);
+        let length = match self.below(4) {
+            _ if self.long => 35_000,
+            0 | 1 => 200 + self.below(800),
+            _ => 1000 + self.below(5000),
+        };
+        self.scenario.end = End::After(DurationNs::from_ms(length));
     }
 
     fn has(&self, feature: u32) -> bool {
@@ -124,7 +185,11 @@ impl Draft {
 
     fn scenario(mut self) -> Scenario {
         let kinds: Vec<usize> = (0..KINDS.len()).filter(|kind| self.has(*kind as u32)).collect();
-        let most = if self.long { 6 } else { [4, 12, 40][self.below(3) as usize] };
+        let most = match (self.long, self.small) {
+            (true, _) => 6,
+            (false, true) => [2, 4, 8][self.below(3) as usize],
+            (false, false) => [4, 12, 40][self.below(3) as usize],
+        };
         let groups = 1 + self.below(most);
         for _ in 0..groups {
             let kind = if kinds.is_empty() { 0 } else { kinds[self.below(kinds.len() as u64) as usize] };
@@ -170,7 +235,8 @@ impl Draft {
         if self.has(25) && self.prng.chance(1, 3) {
             task.affinity = Some(self.cpu_mask().into());
         }
-        if self.has(26) && !self.long {
+        // In half of the loads of a hunt no task of a real-time policy hides what starves.
+        if self.has(26) && !self.long && !(self.small && self.has(29)) {
             task.policy = self.policy();
         }
         self.scenario.tasks.push(task);
@@ -306,9 +372,17 @@ impl Draft {
         let mut ops = Vec::new();
         for _ in 0..4 + self.below(12) {
             ops.push(Op::Sleep(self.span(10_000)));
+            if self.small && self.cpus > 1 && self.prng.chance(1, 4) {
+                let cpu = CpuId(1 + self.below(self.cpus as u64 - 1) as u32);
+                let away = Op::Sleep(self.span(20_000));
+                ops.extend([Op::Hotplug { cpu, online: false }, away, Op::Hotplug { cpu, online: true }]);
+            }
             let attribute = match self.below(6) {
                 0 | 1 => Attribute::Nice(self.nice()),
-                2 if !self.long => Attribute::Policy(self.policy()),
+                2 if !self.long && !self.small => Attribute::Policy(self.policy()),
+                2 if self.small => {
+                    Attribute::Policy([Policy::Other, Policy::Batch, Policy::Idle][self.below(3) as usize])
+                }
                 _ => Attribute::Affinity(self.cpu_mask()),
             };
             let task = Some(TaskRef(self.below(tasks) as u32));
@@ -318,6 +392,6 @@ impl Draft {
         }
         self.repeats("hand", &ops);
         let hand = self.scenario.tasks.last_mut().expect("just added");
-        (hand.policy, hand.affinity) = (Policy::Fifo(99), None);
+        (hand.policy, hand.affinity, hand.background) = (Policy::Fifo(99), None, self.small);
     }
 }

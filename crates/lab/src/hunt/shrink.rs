@@ -1,17 +1,24 @@
 //! Makes a failing case small: takes away tasks, operations, settings, CPUs and time as long as the case fails in the
 //! same way.
 
-use schedlab_base::{DurationNs, Machine, Nice, Policy};
-use schedlab_workload::{End, Op, Program, Scenario, TaskRef};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy};
+use schedlab_workload::{Amount, Attribute, End, Op, Program, ProgramId, Scenario, TaskRef};
 
-use crate::draw::Case;
-use crate::judge::Trouble;
+use super::case::Case;
+use super::mutate::fit;
+use super::property::Trouble;
 
 /// Runs that shrinking may take. Chosen: enough for the largest drawn case, a minute at most.
 const BUDGET: usize = 600;
 
+/// Other seeds that each smaller machine is tried with. Chosen: a time just below its bound is often above it with one of them.
+const SEEDS: u64 = 3;
+
+/// So many tasks are left away singly as CPUs are. Chosen: more would use up the runs.
+const FEW_TASKS: usize = 6;
+
 /// The smallest case found that `judge` finds the same kind of trouble with, and the trouble.
-pub(crate) fn shrink(
+pub fn shrink(
     case: Case,
     trouble: Trouble,
     judge: &mut dyn FnMut(&Case) -> Option<Trouble>,
@@ -19,7 +26,10 @@ pub(crate) fn shrink(
     let mut shrinker = Shrinker { case, trouble, judge, left: BUDGET };
     loop {
         let before = shrinker.case.clone();
+        shrinker.presence();
         shrinker.settings();
+        // Before tasks go that keep the others of a CPU busy, and after.
+        shrinker.machine();
         shrinker.tasks();
         shrinker.machine();
         shrinker.attributes();
@@ -53,7 +63,7 @@ impl Shrinker<'_> {
         }
         self.left -= 1;
         match (self.judge)(&case) {
-            Some(trouble) if trouble.kind == self.trouble.kind => {
+            Some(trouble) if trouble.is_like(&self.trouble) => {
                 (self.case, self.trouble) = (case, trouble);
                 true
             }
@@ -65,6 +75,21 @@ impl Shrinker<'_> {
         let mut case = self.case.clone();
         change(&mut case);
         case
+    }
+
+    /// A scheduler that is there from start to end, and callbacks that run one after the other.
+    fn presence(&mut self) {
+        let whole: [fn(&mut Case); 3] = [
+            |case| case.presence.attach = None,
+            |case| case.presence.detach = None,
+            |case| case.interleave = None,
+        ];
+        for change in whole {
+            let case = self.with(change);
+            if case != self.case {
+                self.try_case(case);
+            }
+        }
     }
 
     fn settings(&mut self) {
@@ -92,21 +117,55 @@ impl Shrinker<'_> {
 
     fn machine(&mut self) {
         for cpus in [1, 2, 3, 4, 8, 16, 32] {
-            if cpus < self.case.machine.cpu_count() {
-                let plain = self.with(|case| {
-                    let hz = case.machine.hz;
-                    case.machine = Machine { hz, ..Machine::uniform("swarm", cpus) };
-                    fit_affinities(case);
-                });
-                if self.try_case(plain) {
-                    break;
-                }
+            if cpus >= self.case.machine.cpu_count() {
+                break;
+            }
+            if self.on_cpus(cpus) {
+                break;
             }
         }
-        let plain = self.with(|case| case.machine = Machine::uniform("swarm", case.machine.cpu_count()));
-        if plain.machine != self.case.machine {
+        let plain =
+            self.with(|case| case.machine = Machine::uniform(&case.machine.name, case.machine.cpu_count()));
+        if plain != self.case {
             self.try_case(plain);
         }
+    }
+
+    /// The case on so many CPUs: as it is, with another seed, or with fewer tasks. What is measured in time may depend on all.
+    fn on_cpus(&mut self, cpus: usize) -> bool {
+        let shrunk = |folds: bool, case: &mut Case| {
+            let hz = case.machine.hz;
+            case.machine = Machine { hz, ..Machine::uniform(&case.machine.name, cpus) };
+            if folds {
+                fold(case, cpus);
+            }
+            fit(case);
+        };
+        let both = [false, true].map(|folds| self.with(|case| shrunk(folds, case)));
+        let mut cases = Vec::new();
+        for case in &both {
+            cases.push(case.clone());
+            let seeds = (1..=SEEDS).map(|more| Case { seed: case.seed + more, ..case.clone() });
+            cases.extend(seeds);
+        }
+        let tasks = self.case.scenario.tasks.len();
+        if (2..=FEW_TASKS).contains(&tasks) {
+            for (case, at) in both.iter().flat_map(|case| (0..tasks).map(move |at| (case, at))) {
+                let (mut without, mut done) = (case.clone(), case.clone());
+                remove_tasks(&mut without.scenario, at, at + 1);
+                at_once(&mut done.scenario, at);
+                cases.extend([without, done]);
+            }
+            let mut free = both[0].clone();
+            free.scenario.tasks.iter_mut().for_each(|task| task.affinity = None);
+            cases.extend((0..tasks).map(|at| {
+                let mut done = free.clone();
+                at_once(&mut done.scenario, at);
+                done
+            }));
+        }
+        cases.dedup();
+        cases.into_iter().any(|case| self.try_case(case))
     }
 
     /// Every task as ordinary as can be.
@@ -141,7 +200,7 @@ impl Shrinker<'_> {
             let mut at = 0;
             while used && at < self.case.scenario.programs[program].ops().len() {
                 let ops = without(self.case.scenario.programs[program].ops(), at);
-                let smaller = ops.and_then(|ops| Program::new(ops).ok());
+                let smaller = ops.filter(|ops| takes_time(ops)).and_then(|ops| Program::new(ops).ok());
                 let kept = smaller.is_some_and(|smaller| {
                     let case = self.with(|case| case.scenario.programs[program] = smaller);
                     self.try_case(case)
@@ -162,8 +221,52 @@ impl Shrinker<'_> {
     }
 }
 
+/// The task ends as soon as it has the CPU.
+fn at_once(scenario: &mut Scenario, at: usize) {
+    scenario.tasks[at].program = ProgramId(scenario.programs.len() as u32);
+    scenario.programs.push(Program::new(Vec::new()).expect("nothing is a program"));
+}
+
 fn forks(op: &Op, program: usize) -> bool {
     matches!(op, Op::Fork { program: forked } if forked.index() == program)
+}
+
+/// What names a CPU that the machine lacks names its last one.
+fn fold(case: &mut Case, cpus: usize) {
+    let last = CpuId(cpus as u32 - 1);
+    let folded = |mask: &CpuMask| {
+        let mut new = CpuMask::EMPTY;
+        mask.iter().for_each(|cpu| new.set(cpu.min(last)));
+        new
+    };
+    for task in &mut case.scenario.tasks {
+        task.affinity = task.affinity.take().map(|mask| Box::new(folded(&mask)));
+    }
+    for change in &mut case.scenario.changes {
+        if let Attribute::Affinity(mask) = change {
+            *mask = folded(mask);
+        }
+    }
+    for program in &mut case.scenario.programs {
+        let ops = program.ops().iter().map(|op| match *op {
+            Op::Hotplug { cpu, online } if cpu > last && cpus > 1 => Op::Hotplug { cpu: last, online },
+            op => op,
+        });
+        if let Ok(new) = Program::new(ops.collect()) {
+            *program = new;
+        }
+    }
+}
+
+/// False for endless loops in which nothing computes or blocks: they make a run long for no reason.
+fn takes_time(ops: &[Op]) -> bool {
+    let is_free = |op: &Op| {
+        matches!(
+            op,
+            Op::Loop(_) | Op::EndLoop | Op::Set { .. } | Op::Hotplug { .. } | Op::Yield | Op::SemPost { .. }
+        ) || matches!(op, Op::Unlock(_) | Op::Exec | Op::Fork { .. })
+    };
+    !ops.contains(&Op::Loop(Amount::Forever)) || ops.iter().any(|op| !is_free(op))
 }
 
 /// The operations without the one at `at`; a loop goes with its body, or keeps it where it has just become empty.
@@ -200,14 +303,5 @@ fn remove_tasks(scenario: &mut Scenario, from: usize, to: usize) {
         let moved: Vec<Op> = moved.collect();
         *program =
             Program::new(moved).unwrap_or_else(|_| Program::new(Vec::new()).expect("nothing is a program"));
-    }
-}
-
-/// Affinities without a CPU of the machine are dropped.
-fn fit_affinities(case: &mut Case) {
-    let all = case.machine.all_cpus();
-    for task in &mut case.scenario.tasks {
-        let mask = task.affinity.take().map(|mask| mask.and(&all));
-        task.affinity = mask.filter(|mask| !mask.is_empty()).map(Box::new);
     }
 }

@@ -1,5 +1,7 @@
 //! Values for a scheduler's tunables, within the ranges that its object describes.
 
+use crate::failure::Failure;
+use crate::scheduler::Scheduler;
 use schedlab_base::Prng;
 use schedlab_scx::requirements;
 
@@ -9,8 +11,9 @@ const LONGEST_NS: i128 = 10_000_000_000;
 
 /// A tunable with the values that a case may give it.
 #[derive(Clone, Debug)]
-pub(crate) struct Tunable {
-    pub(crate) name: String,
+pub struct Tunable {
+    /// As settings name it.
+    pub name: String,
     values: Values,
 }
 
@@ -36,9 +39,16 @@ impl Tunable {
     }
 }
 
-/// Tunables of an object that are enumerations, yes or no, or numbers with a range.
-pub(crate) fn tunables(name: &str, object: &[u8]) -> Vec<Tunable> {
-    let needs = requirements(name, object, &Default::default()).expect("an object");
+/// Tunables of a scheduler that are enumerations, yes or no, or numbers with a range. A scheduler with a program of its own that
+/// loads it has none: the program sets them.
+///
+/// # Errors
+/// An object that is refused.
+pub fn tunables(scheduler: &Scheduler) -> Result<Vec<Tunable>, Failure> {
+    let Some(object) = scheduler.object.as_deref().filter(|_| scheduler.loader.is_none()) else {
+        return Ok(Vec::new());
+    };
+    let needs = requirements(&scheduler.name, object, &scheduler.load_options())?;
     let values = |tunable: &schedlab_scx::Tunable| {
         if !tunable.values.is_empty() {
             return Some(Values::List(tunable.values.clone()));
@@ -50,16 +60,22 @@ pub(crate) fn tunables(name: &str, object: &[u8]) -> Vec<Tunable> {
         let highest = range.highest.min(if range.unit == "ns" { LONGEST_NS } else { i128::MAX });
         Some(Values::Range(range.lowest.try_into().ok()?, highest.try_into().ok()?))
     };
+    let is_set = |name: &str| scheduler.values.iter().any(|(set, _)| set == name);
     let known = |tunable: &schedlab_scx::Tunable| {
         Some(Tunable { name: tunable.name.clone(), values: values(tunable)? })
     };
-    needs.tunables.iter().filter_map(known).collect()
+    Ok(needs.tunables.iter().filter(|tunable| !is_set(&tunable.name)).filter_map(known).collect())
 }
 
-#[test]
-fn values_lie_within_the_range() {
-    let mut prng = Prng::new(1);
-    let tunable = Tunable { name: "x".into(), values: Values::Range(5, 8) };
-    let drawn: std::collections::BTreeSet<String> = (0..100).map(|_| tunable.draw(&mut prng)).collect();
-    assert_eq!(drawn.into_iter().collect::<Vec<_>>(), ["5", "6", "7", "8"]);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_lie_within_the_range() {
+        let mut prng = Prng::new(1);
+        let tunable = Tunable { name: "x".into(), values: Values::Range(5, 8) };
+        let drawn: std::collections::BTreeSet<String> = (0..100).map(|_| tunable.draw(&mut prng)).collect();
+        assert_eq!(drawn.into_iter().collect::<Vec<_>>(), ["5", "6", "7", "8"]);
+    }
 }

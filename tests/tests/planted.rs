@@ -1,0 +1,100 @@
+//! Schedulers with a planted fault each (`tests/objects/planted`): `schedlab hunt` finds it, and makes it small. The scheduler without
+//! a fault shows none of it. Searches are counted in cases, so that a slow host finds the same.
+
+use schedlab_lab::hunt::{CaseFile, Hunt, Hunted, Property, judge, keep};
+use schedlab_lab::run::defect;
+use schedlab_lab::scheduler::Scheduler;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// Cases of a search.
+const CASES: u64 = 160;
+
+fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("planted");
+    std::fs::create_dir_all(&folder).expect("the build's folder is writable");
+    folder
+}
+
+fn object(name: &str) -> Scheduler {
+    let path = folder().join(format!("{name}.bpf.o"));
+    schedlab_tests::compile(&format!("planted/{name}"), "bpf", &path).expect("clang is installed");
+    Scheduler::find(&path.display().to_string()).expect("just made")
+}
+
+fn hunt(new: &Scheduler, old: Option<&Scheduler>, properties: &[Property]) -> Hunted {
+    defect::install();
+    let hunt = Hunt {
+        new: new.clone(),
+        old: old.cloned(),
+        properties: properties.to_vec(),
+        seed: 1,
+        runs: Some(CASES),
+        budget: None,
+        jobs: NonZeroUsize::new(2).expect("two"),
+        kernel: None,
+        first: true,
+    };
+    hunt.run(&|_| {}).expect("the scheduler runs")
+}
+
+/// A few of the faults, each by the property that it breaks: the find has at most 4 tasks and 2 CPUs, and its file is the same run.
+#[test]
+fn planted_faults_are_found_and_made_small() {
+    for (name, property) in [
+        ("class_never", Property::Lost),
+        ("twice_inserted", Property::Stall),
+        ("no_kick", Property::IdleBeside),
+        ("hotplug_affinity", Property::Affinity),
+        ("wrong_queue", Property::Lost),
+    ] {
+        let scheduler = object(name);
+        let hunted = hunt(&scheduler, None, &[property]);
+        let find = hunted.finds.first().unwrap_or_else(|| panic!("{name}: {:?}", hunted.far));
+        assert_eq!(find.trouble.property, Some(property), "{name}: {:?}", find.trouble);
+        let (tasks, cpus) = (find.case.scenario.tasks.len(), find.case.machine.cpu_count());
+        assert!(tasks <= 4 && cpus <= 2, "{name}: {tasks} tasks on {cpus} CPUs");
+        let path = keep(&folder(), find, &scheduler, None).expect("the folder is writable");
+        let file = CaseFile::read(&path).expect("just written");
+        file.check(&scheduler).expect("the same object");
+        let again = judge(&scheduler, &file.case().expect("it is whole"));
+        assert_eq!(again.trace_hash(), find.outcome.trace_hash(), "{name}");
+        assert_eq!(again.trace_hash(), file.trace.as_deref(), "{name}");
+        assert!(again.troubles.iter().any(|one| one.is_like(&file.trouble())), "{name}");
+    }
+}
+
+/// Against itself a scheduler with a fault shows nothing, and against the one without a fault it shows it.
+#[test]
+fn a_difference_is_found_and_equal_schedulers_differ_in_nothing() {
+    let (faulty, sound) = (object("wrong_queue"), object("sound"));
+    let equal = hunt(&faulty, Some(&faulty), &Property::ALL);
+    assert!(equal.finds.is_empty(), "{:?}", equal.finds);
+    let differ = hunt(&faulty, Some(&sound), &Property::ALL);
+    assert_eq!(differ.finds.len(), 1);
+    let graver = [Property::Stall, Property::Affinity, Property::Lost, Property::Starved];
+    let alone = hunt(&sound, None, &graver);
+    assert!(alone.finds.is_empty(), "{:?}", alone.finds.first().map(|find| &find.trouble));
+}
+
+/// What is found depends on the seed and the number of cases, not on how many run at once.
+#[test]
+fn workers_do_not_change_what_is_found() {
+    let scheduler = object("no_kick");
+    let found = |jobs: usize| {
+        let hunt = Hunt {
+            new: scheduler.clone(),
+            old: None,
+            properties: vec![Property::IdleBeside, Property::Stall],
+            seed: 7,
+            runs: Some(64),
+            budget: None,
+            jobs: NonZeroUsize::new(jobs).expect("some"),
+            kernel: None,
+            first: false,
+        };
+        let hunted = hunt.run(&|_| {}).expect("the scheduler runs");
+        (hunted.far, hunted.finds.into_iter().map(|find| find.case).collect::<Vec<_>>())
+    };
+    assert_eq!(found(1), found(3));
+}
