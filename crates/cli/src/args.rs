@@ -171,7 +171,7 @@ pub(crate) struct RecordArgs {
 /// What a process that simulates keeps of the host.
 #[derive(Debug, Default, Args)]
 pub(crate) struct SandboxArgs {
-    /// Keep files and system calls that simulating does not need: for debuggers
+    /// Do not give up files and system calls that simulating does not need: for debuggers
     #[arg(long, help_heading = "Host")]
     pub(crate) no_sandbox: bool,
 }

@@ -107,7 +107,8 @@ pub(crate) struct Run {
     /// What is counted, for the counters whose object says so (a `btf_decl_tag` on the variable).
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub(crate) counter_meanings: Pairs<String>,
-    /// Tables that the scheduler has left at its end (a tagged array of structures); SWAP's `swap_trusted`.
+    /// Tagged arrays of structures as they stood at the end, such as SWAP's `swap_trusted`; with `-v` the changed integers
+    /// (`globals`) and the maps as well.
     #[serde(default, skip_serializing_if = "Pairs::is_empty")]
     pub(crate) scheduler_tables: Pairs<Table>,
     /// What each callback that was called cost; in real runs with `run --callbacks`. `timer` and `tracing` are the object's

@@ -30,7 +30,7 @@ pub(crate) struct VerdictArgs {
     /// Confidence in percent: 80, 90, 95, 98, 99 or 99.5
     #[arg(long, value_name = "PERCENT", default_value = "95", help_heading = "Verdict")]
     pub(crate) confidence: schedlab_stats::Level,
-    /// The least difference that matters, in percent of the baseline's mean: a smaller one is no verdict
+    /// The smallest difference that matters, in percent of the baseline's mean; anything smaller is never better or worse
     #[arg(long, value_name = "PERCENT", default_value_t = schedlab_report::LEAST_EFFECT, value_parser = percent, help_heading = "Verdict")]
     pub(crate) at_least: f64,
 }
@@ -55,7 +55,7 @@ pub(crate) struct CompareArgs {
     /// tunables (o1[profile=d1]) and a label (new=./x.bpf.o), and may be listed twice
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "A,B,..", required = true)]
     pub(crate) schedulers: Vec<String>,
-    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml). Several -w are run one by one and make one
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or a workload file of schedlab (*.toml). Several -w are run one by one and make one
     /// table with a ranking; a.json+b.json is one workload, whose tasks all run at the same time
     #[arg(short, long = "workload", value_name = "NAME[:k=v,..]|FILE", required = true)]
     pub(crate) workloads: Vec<String>,
@@ -81,10 +81,10 @@ pub(crate) struct CompareArgs {
     /// switch=2000 for each switch of tasks; more end with exit code 1
     #[arg(long = "budget", value_name = "CALLBACK=INSNS", help_heading = "Gate")]
     pub(crate) budgets: Vec<Budget>,
-    /// On this machine's kernel (root), the schedulers taking turns; -m means nothing then
+    /// On this machine's kernel (root), the schedulers taking turns; -m is ignored
     #[arg(long, conflicts_with_all = ["vm", "cpus", "jobs", "resume", "time_limit"])]
     pub(crate) live: bool,
-    /// In a virtual machine, booted for every run; -m means nothing then
+    /// In a virtual machine, booted for every run; -m is ignored
     #[arg(long, conflicts_with_all = ["jobs", "resume", "time_limit"])]
     pub(crate) vm: bool,
     #[command(flatten)]

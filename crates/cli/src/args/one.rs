@@ -87,7 +87,7 @@ pub(crate) struct SetupArgs {
         hide = true
     )]
     pub(crate) engine: EngineKind,
-    /// What an object may take of memory for its maps, its arena and the kernel objects that it makes: 64M, 2G
+    /// Memory that an object may use for its maps, its arena and the kernel objects that it makes: 64M, 2G
     #[arg(long, value_name = "SIZE", default_value_t, help_heading = "Host")]
     pub(crate) guest_memory: GuestMemory,
     #[command(flatten)]
@@ -170,7 +170,7 @@ pub(crate) struct SimArgs {
     /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program with one), exec:COMMAND (its own loader), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE", required_unless_present = "case")]
     pub(crate) scheduler: Option<String>,
-    /// Workload: NAME[:key=value,...], an rt-app file (*.json; a.json+b.json are put together) or an own one (*.toml)
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json; a.json+b.json are put together) or a workload file of schedlab (*.toml)
     #[arg(short, long, value_name = "NAME[:k=v,..]|FILE", required_unless_present = "case")]
     pub(crate) workload: Option<String>,
     /// A case that `schedlab hunt` kept: workload, machine, seed, settings and scheduler, unless -s names another one
@@ -288,7 +288,7 @@ pub(crate) struct RunArgs {
     /// Scheduler: a shipped name, NAME+swap, an object file (*.bpf.o, FILE#NAME for one of several schedulers, or a program that carries one), or eevdf; NAME[VAR=VALUE,..] sets tunables
     #[arg(short, long, value_name = "NAME|FILE")]
     pub(crate) scheduler: String,
-    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or an own one (*.toml)
+    /// Workload: NAME[:key=value,...], an rt-app file (*.json) or a workload file of schedlab (*.toml)
     #[arg(short, long, value_name = "NAME[:k=v,..]|FILE")]
     pub(crate) workload: Option<String>,
     /// In a virtual machine
@@ -305,7 +305,7 @@ pub(crate) struct RunArgs {
     /// End the run after this long (500ms, 2s) [default: the workload's end]
     #[arg(long, value_name = "TIME", value_parser = some_time)]
     pub(crate) duration: Option<DurationNs>,
-    /// When the scheduler leaves before the end: stop; only simulated runs continue
+    /// When the scheduler leaves before the end: stop; continue is refused here, and works in sim and compare
     #[arg(
         long,
         value_name = "stop|continue",

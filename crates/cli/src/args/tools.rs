@@ -16,7 +16,7 @@ Examples:
   schedlab new mine               ./mine with mine.bpf.c, headers and a Makefile
   schedlab new mine --from fifo   begin with less")]
 pub(crate) struct NewArgs {
-    /// Name of the scheduler, and of the folder that is made here: small letters, digits and _
+    /// Name of the scheduler, and of the folder that is made here: lowercase letters, digits and _
     #[arg(value_name = "NAME")]
     pub(crate) name: String,
     /// Scheduler to start from
@@ -149,13 +149,13 @@ pub(crate) struct CheckArgs {
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) state: Option<PathBuf>,
-    /// Set a tunable before: VAR=VALUE
+    /// Set a tunable first: VAR=VALUE
     #[arg(long = "set", value_name = "VAR=VALUE")]
     pub(crate) settings: Vec<String>,
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
     #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse, hide = true)]
     pub(crate) programs: Vec<RunProgram>,
-    /// What the object may take of memory in the simulator: 64M, 2G
+    /// Memory that the object may use in the simulator: 64M, 2G
     #[arg(long, value_name = "SIZE", default_value_t)]
     pub(crate) guest_memory: GuestMemory,
     #[command(flatten)]
@@ -176,7 +176,7 @@ Examples:
   schedlab show chat.record --as timeline --window 10ms..25ms --to chat.html
   schedlab show chat.record --as json | jq '.runs[0].metrics'
 
-A view has the bytes that the flag of the same name would have written during the run. docs/records.md \
+A view has the bytes that the flag of the same name would have written during the run; a page names the command that made the record. docs/records.md \
 describes the file.")]
 pub(crate) struct ShowArgs {
     /// A record, as sim, run and compare write it with -o
