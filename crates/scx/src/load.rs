@@ -304,7 +304,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     Ok(BpfScheduler {
         info,
         extra: extra_ops(&table, cid_form),
-        attended: BpfScheduler::is_attended(&state, &mem),
+        attended: options.pauses.is_some() || BpfScheduler::is_attended(&state, &mem),
         table,
         verifier,
         user: Joined::default(),

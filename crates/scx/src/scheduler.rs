@@ -172,14 +172,14 @@ impl BpfScheduler {
         op: OpKind,
         args: [u64; N],
     ) -> u64 {
-        if self.attended
-            && let Err(fault) = self.attend(k)
-        {
-            self.report(k, &fault);
-            return 0;
-        }
-        if self.interleaving.is_some() {
-            return self.enter_interleaved(k, func, op, &args);
+        if self.attended {
+            if let Err(fault) = self.attend(k) {
+                self.report(k, &fault);
+                return 0;
+            }
+            if self.interleaving.is_some() {
+                return self.enter_interleaved(k, func, op, &args);
+            }
         }
         let begin = k.ctx().now;
         let mut join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };

@@ -138,6 +138,7 @@ impl BpfScheduler {
                 let context = self.guest.context_words(&mut self.mem);
                 let suspended = Suspended { paused: *paused, func, op, begin, delay, context };
                 self.interleaving.as_mut().expect("the scheduler has pauses").suspended = Some(suspended);
+                k.callback_paused();
                 return 0;
             }
             Ok(Progress::Done(done)) => Ok(done),

@@ -16,8 +16,7 @@ impl<S: SchedExt> Sim<S> {
         if !entry.state.is_blocked() || entry.waking {
             return false;
         }
-        let (cpu, busy) = (entry.cpu, (entry.on_rq, entry.on_cpu));
-        if self.k.held.pause.is_some() && self.k.held.meets_task(task, cpu, busy) {
+        if self.k.held.on && self.k.wake_conflicts(task) {
             return true;
         }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });

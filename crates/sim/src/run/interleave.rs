@@ -26,6 +26,8 @@ impl<S: SchedExt> Sim<S> {
             }
             self.ops.as_mut().expect("the helper that removes a scheduler waits").resume(&mut self.k);
         }
+        self.k.held.on = self.k.held.conflict.is_some();
+        self.k.held.on = self.k.held.conflict.is_some();
     }
 
     /// The path holds nothing that the simulator does not know of: it is a pass through `schedule()` or an interrupt, not a

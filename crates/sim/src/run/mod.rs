@@ -343,7 +343,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
-        if self.k.refusal.is_some() || self.k.stop.is_raised() || self.k.held.conflict.is_some() {
+        if self.k.refusal.is_some() || self.k.stop.is_raised() || self.k.held.on {
             Err(self.broken_off(time))
         } else {
             Ok(())

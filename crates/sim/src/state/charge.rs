@@ -39,6 +39,11 @@ pub(crate) enum Charging {
 }
 
 impl Kernel {
+    /// The callback that runs has paused in the middle ([`crate::SchedExt::paused`]).
+    pub fn callback_paused(&mut self) {
+        self.held.on = true;
+    }
+
     /// The run is being set up: nothing costs time.
     #[inline]
     pub(crate) fn in_setup(&self) -> bool {
@@ -182,7 +187,7 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
         if !self.in_setup() {
-            if self.held.meets(cpu) {
+            if self.held.on && self.held.meets(cpu) {
                 return;
             }
             self.acquire(|k| &mut k.cpus[cpu.index()].lock);
@@ -191,7 +196,7 @@ impl Kernel {
 
     /// Takes it again for a path that was laid down, and held it all the time: that costs nothing.
     pub(crate) fn rq_relock(&mut self, cpu: CpuId) {
-        if self.held.meets(cpu) {
+        if self.held.on && self.held.meets(cpu) {
             return;
         }
         let (now, event) = (self.ctx.now, self.event_time);
@@ -205,7 +210,7 @@ impl Kernel {
 
     #[inline(never)]
     pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
-        if self.held.meets(cpu) {
+        if self.held.on && self.held.meets(cpu) {
             return;
         }
         let now = self.ctx.now;

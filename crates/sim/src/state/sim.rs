@@ -57,7 +57,7 @@ impl<S: SchedExt> Sim<S> {
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
         let before = k.ctx.now;
         let result = body(ops, k);
-        if ops.paused().is_some() && k.held.pause.is_none() {
+        if k.held.on && k.held.pause.is_none() {
             self.let_others_run(rq);
         }
         let k = &mut self.k;
