@@ -20,7 +20,7 @@ use std::rc::Rc;
 pub struct Outcome {
     /// What went wrong, the first kind of [`super::property::Property`] first.
     pub troubles: Vec<Trouble>,
-    /// What the run reached: see [`reached`].
+    /// What the run reached: its features as numbers.
     pub reached: BTreeSet<u64>,
     /// CPU time of the workload's tasks.
     pub work: DurationNs,
