@@ -134,7 +134,7 @@ pub fn space_json(space: &Space) -> String {
     line(&SpaceFile { schedlab: Header::new(), space })
 }
 
-/// The judgement as one line of JSON, at most [`MOST_BYTES`] long: reasons that find no room are counted, then loads.
+/// The judgement as one line of JSON, at most 2 KiB long: reasons that find no room are counted, then loads.
 pub fn judgement_json(judgement: &Judgement) -> String {
     let mut small = shortened(judgement);
     loop {
