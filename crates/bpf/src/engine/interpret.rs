@@ -20,21 +20,14 @@ pub(super) fn call<H: Host>(
     args: [u64; 5],
     host: &mut H,
 ) -> Result<u64, Fault> {
-    let bottom = vm.mem.frames_used;
-    let Some(entry) = vm.code.entry(func) else {
-        return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
-    };
-    let mut regs: Registers = [0; 16];
-    regs[1..6].copy_from_slice(&args);
-    regs[10] = vm.push_frame(0)?;
-    vm.at = entry as u32;
-    match run(vm, &mut regs, entry, bottom, vm.budget, host) {
-        Ok(()) => Ok(regs[0]),
-        Err(fault) => Err(locate(vm, fault, bottom)),
+    let mut place = Place::entry(vm, func, args)?;
+    match run(vm, &mut place.regs, place.next, place.bottom, vm.budget, host) {
+        Ok(()) => Ok(place.regs[0]),
+        Err(fault) => Err(locate(vm, fault, place.bottom)),
     }
 }
 
-/// A run that is to be paused: its registers, the operation that is next, and its bottom frame.
+/// Where a run stands: its registers, the operation that is next, and its bottom frame.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     regs: Registers,
@@ -50,6 +43,7 @@ impl Place {
         let mut regs: Registers = [0; 16];
         regs[1..6].copy_from_slice(&args);
         regs[10] = vm.push_frame(0)?;
+        vm.at = next as u32;
         Ok(Place { regs, next, bottom })
     }
 

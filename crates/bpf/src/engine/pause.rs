@@ -73,20 +73,24 @@ impl Interpreter {
     }
 }
 
-fn advance<H: Host>(mut vm: Vm<'_>, mut paused: Paused, host: &mut H, pause: u64) -> Result<Progress, Fault> {
+fn advance<H: Host>(
+    mut vm: Vm<'_>,
+    mut paused: Paused,
+    host: &mut H,
+    mut pause: u64,
+) -> Result<Progress, Fault> {
     debug_assert!(pause > paused.executed, "a run that continues executes something");
-    match paused.place.advance(&mut vm, pause, host) {
-        // A lock keeps the others out: the run continues to where it gives the lock back.
-        Ok(None) if vm.is_locked() => {
-            let next = vm.insns() + 1;
-            paused.executed = vm.insns();
-            advance(vm, paused, host, next)
+    let ended = loop {
+        match paused.place.advance(&mut vm, pause, host) {
+            // A lock keeps the others out: the run continues to where it gives the lock back.
+            Ok(None) if vm.is_locked() => pause = vm.insns() + 1,
+            Ok(None) => {
+                (paused.executed, paused.probe_faults) = (vm.insns(), vm.probe_faults);
+                return Ok(Progress::Paused(Box::new(paused)));
+            }
+            Ok(Some(r0)) => break Ok(r0),
+            Err(fault) => break Err(fault),
         }
-        Ok(None) => {
-            (paused.executed, paused.probe_faults) = (vm.insns(), vm.probe_faults);
-            Ok(Progress::Paused(Box::new(paused)))
-        }
-        Ok(Some(r0)) => vm.done(Ok(r0), paused.frames_before).map(Progress::Done),
-        Err(fault) => vm.done(Err(fault), paused.frames_before).map(Progress::Done),
-    }
+    };
+    vm.done(ended, paused.frames_before).map(Progress::Done)
 }

@@ -50,7 +50,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let limit = TimeLimit(args.host.time_limit);
     let deadline = limit.begin(&format!("run of {} under {}", given.scheduler, given.workload))?;
     let (simulation, scenario, case) = simulation(args, &given)?;
-    let simulation = interleaved(args, simulation, &scenario, &deadline)?;
+    let simulation = interleaved(args, simulation, &scenario, &deadline, quiet)?;
     let again = case.as_ref().map(Again::new);
     if simulation.scheduler.object.is_some() {
         announce_engine(simulation.engine, quiet);
@@ -80,8 +80,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     }
     let mut document = judged(record, &scenario.goals);
     let extra = vec![extra_tables];
-    let about = recorded::about(RecordOf::Run, command_line(), &document, extra.clone());
-    let streamed = open.finish(&document, &about);
+    let about = || recorded::about(RecordOf::Run, command_line(), &document, extra.clone());
+    let streamed = open.finish(&document, about);
     let (lines, latency, waits) = (args.profile_lines, args.history.latency, args.explain_waits);
     view::only(&mut document, &extra, Wanted { contents: verbose, lines, waits, priorities });
     let in_their_place = others().any(Target::is_stdout);
@@ -104,14 +104,18 @@ fn interleaved(
     simulation: Simulation,
     scenario: &Scenario,
     deadline: &Deadline,
+    quiet: bool,
 ) -> Result<Simulation, Failure> {
     let Some(seed) = args.interleave else { return Ok(simulation) };
     if simulation.scheduler.object.is_none() {
         return Err(Failure::usage("--interleave: the kernel's own class has no callbacks to pause"));
     }
     let draw = || interleave::draw(&simulation, scenario, seed, &deadline.stop());
-    let pauses = Some(defect::guard(|| simulation.describe(), draw)?);
-    Ok(Simulation { pauses, ..simulation })
+    let pauses = defect::guard(|| simulation.describe(), draw)?;
+    if pauses.is_empty() && !quiet {
+        output::note("--interleave: no callback of this run can be paused; it is the run without the option");
+    }
+    Ok(Simulation { pauses: Some(pauses), ..simulation })
 }
 
 /// What the command line names, or the case that it names.

@@ -69,8 +69,7 @@ impl Streams {
         let samples = self.samples.as_ref().map(|target| Streamed::start(target, sampler));
         let timehist =
             self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario, machine), cpus));
-        let head = recorded::head(scenario, machine);
-        let recorder = |draft| RecordSink::new(RecordWriter::new(draft), &head);
+        let recorder = |draft| RecordSink::new(RecordWriter::new(draft), &recorded::head(scenario, machine));
         let record = self.record.as_ref().map(|target| Streamed::start(target, recorder));
         let (perfetto, samples, timehist, record) =
             (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?, record.transpose()?);
@@ -89,16 +88,16 @@ impl Streams {
 }
 
 impl OpenStreams {
-    /// Completes them after a run with these results, of which views are made as `about` says. A file that fails keeps no
-    /// other from being completed.
+    /// Completes them after a run with these results; `about` says how views are made of them, where a record is wanted. A file
+    /// that fails keeps no other from being completed.
     ///
     /// # Errors
     /// The first file that could not be written.
-    pub fn finish(self, document: &Document, about: &About) -> Result<(), Failure> {
+    pub fn finish(self, document: &Document, about: impl FnOnce() -> About) -> Result<(), Failure> {
         let end = TimeNs::ZERO + document.runs[0].duration;
         let complete = |sink: RecordSink<Draft>| {
             let mut writer = sink.finish();
-            writer.results(&to_json(document), about);
+            writer.results(&to_json(document), &about());
             writer.finish()
         };
         let recorded = self.record.map_or(Ok(()), |record| record.finish(complete));

@@ -5,9 +5,9 @@ use crate::files::input;
 use crate::files::target::Target;
 use schedlab_base::TimeNs;
 use schedlab_report::{
-    Document, ExtraTables, HtmlPage, PerfettoSink, Record, RecordError, RecordOf, RunTables, SampleSink,
-    TimehistSink, comparison_text, latency_table, priorities_svg, run_text, scheduler_tables, to_csv,
-    to_html, to_json, waits_table,
+    Document, ExtraTables, HtmlPage, PerfettoSink, Record, RecordError, RecordOf, RunHead, RunTables,
+    SampleSink, TimehistSink, comparison_text, latency_table, priorities_svg, run_text, scheduler_tables,
+    to_csv, to_html, to_json, waits_table,
 };
 use schedlab_trace::{RunRecord, Sink, TimelineSink, Window};
 use std::fs::File;
@@ -217,17 +217,20 @@ pub fn text(record: &mut Record<File>, showing: &Showing) -> Result<String, Fail
         View::Json => to_json(&document),
         View::Csv => to_csv(&document.runs, &document.goals),
         View::Html => {
+            run()?;
             let page = page();
-            add_timeline(record, &mut document, showing)?;
+            // A page of a run without a simulation's events has no CPUs over time.
+            let has_events = |head: &RunHead| head.run == showing.run && !head.parties.is_empty();
+            if let Some(place) = record.runs().iter().position(has_events) {
+                add_timeline(record, place, showing.window, &mut document.runs[showing.run])?;
+            }
             to_html(&page, &document)
         }
         View::Timeline => {
             let page = page();
             let mut run = RunRecord { priorities: Vec::new(), waits: None, ..run()?.clone() };
             let place = events_of(record, showing)?;
-            let mut sink = TimelineSink::new(showing.window);
-            replay(record, place, &mut sink)?;
-            run.timeline = Some(sink.finish(TimeNs::ZERO + run.duration));
+            add_timeline(record, place, showing.window, &mut run)?;
             schedlab_report::timeline_html(&page, &run)
         }
         View::Latency => latency_table(run()?),
@@ -255,7 +258,10 @@ pub fn text(record: &mut Record<File>, showing: &Showing) -> Result<String, Fail
             };
             comparison_text(&document, own, showing.verbose) + &about.notes
         }
-        _ => run_text(&document, RunTables { verbose: showing.verbose, ..RunTables::default() }),
+        _ => {
+            run()?;
+            run_text(&document, RunTables { verbose: showing.verbose, ..RunTables::default() })
+        }
     })
 }
 
@@ -266,20 +272,15 @@ pub fn no_priorities(option: &str, scheduler: &str) -> Failure {
     ))
 }
 
-/// Gives the run its CPUs over time, if its events are there.
+/// Gives a run its CPUs over time, from the events at this place of the record.
 fn add_timeline(
     record: &mut Record<File>,
-    document: &mut Document,
-    showing: &Showing,
+    place: usize,
+    window: Window,
+    run: &mut RunRecord,
 ) -> Result<(), Failure> {
-    let Some(place) =
-        record.runs().iter().position(|head| head.run == showing.run && !head.parties.is_empty())
-    else {
-        return Ok(());
-    };
-    let mut sink = TimelineSink::new(showing.window);
+    let mut sink = TimelineSink::new(window);
     replay(record, place, &mut sink)?;
-    let run = &mut document.runs[showing.run];
     run.timeline = Some(sink.finish(TimeNs::ZERO + run.duration));
     Ok(())
 }

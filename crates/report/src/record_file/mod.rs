@@ -223,6 +223,16 @@ mod tests {
     }
 
     #[test]
+    fn more_cpus_than_there_can_be_are_refused() {
+        let sink = RecordSink::new(RecordWriter::new(Vec::new()), &RunHead { cpus: 1 << 40, ..head(0) });
+        let mut writer = sink.finish();
+        writer.results(&to_json(&Document::default()), &About::default());
+        let bytes = writer.finish().unwrap();
+        let error = Record::open(Cursor::new(bytes)).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("CPUs, at most 65536"), "{error}");
+    }
+
+    #[test]
     fn another_version_is_named() {
         let error = Record::open(Cursor::new(b"schedlab record 7\n")).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("schedlab record 7") && error.contains('1'), "{error}");

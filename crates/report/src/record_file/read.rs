@@ -65,7 +65,13 @@ impl<R: Read + Seek> Record<R> {
         while about.is_none() {
             let chunk = next(&mut file)?;
             match chunk.tag {
-                Tag::Run => runs.push((json(chunk, &content(&mut file, chunk)?)?, Vec::new())),
+                Tag::Run => {
+                    let head: RunHead = json(chunk, &content(&mut file, chunk)?)?;
+                    if head.cpus > MOST_CPUS as usize {
+                        return Err(broken(chunk, format!("{} CPUs, at most {MOST_CPUS}", head.cpus)));
+                    }
+                    runs.push((head, Vec::new()));
+                }
                 Tag::Events => {
                     let (_, chunks) = runs.last_mut().ok_or_else(|| broken(chunk, "events before a run"))?;
                     chunks.push(chunk);

@@ -16,9 +16,8 @@ impl SchedExt for BpfScheduler {
         &self.info
     }
 
-    #[inline(always)]
     fn paused(&self) -> Option<(usize, DurationNs)> {
-        if self.interleaving.is_some() { self.pause_now() } else { None }
+        self.pause_now()
     }
 
     fn resume(&mut self, k: &mut Kernel) {

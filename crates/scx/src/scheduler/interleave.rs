@@ -125,24 +125,26 @@ impl BpfScheduler {
         &mut self,
         k: &mut Kernel,
         (func, op, begin, delay): (FuncId, OpKind, TimeNs, DurationNs),
-        outcome: Result<Progress, Fault>,
-        (charged, owed): (u64, DurationNs),
+        mut outcome: Result<Progress, Fault>,
+        (mut charged, mut owed): (u64, DurationNs),
     ) -> u64 {
-        let done = match outcome {
-            Ok(Progress::Paused(paused)) => {
-                k.charge_call(paused.insns() - charged, owed);
-                if self.state.left_open() {
-                    // An iterator or a lock is no place to pause at: on to where it is closed.
-                    return self.advance(k, *paused, (func, op, begin, delay), false);
-                }
+        let done = loop {
+            let paused = match outcome {
+                Ok(Progress::Paused(paused)) => *paused,
+                Ok(Progress::Done(done)) => break Ok(done),
+                Err(fault) => break Err(fault),
+            };
+            k.charge_call(paused.insns() - charged, owed);
+            if !self.state.left_open() {
                 let context = self.guest.context_words(&mut self.mem);
-                let suspended = Suspended { paused: *paused, func, op, begin, delay, context };
+                let suspended = Suspended { paused, func, op, begin, delay, context };
                 self.interleaving.as_mut().expect("the scheduler has pauses").suspended = Some(suspended);
                 k.callback_paused();
                 return 0;
             }
-            Ok(Progress::Done(done)) => Ok(done),
-            Err(fault) => Err(fault),
+            // An iterator or a lock is no place to pause at: on to where it is closed.
+            let next = paused.insns() + 1;
+            (outcome, (charged, owed)) = self.advance(k, paused, op, next);
         };
         if let (Ok(done), Some(all)) = (&done, &mut self.interleaving) {
             all.measure(op, done.insns);
@@ -155,24 +157,22 @@ impl BpfScheduler {
         let suspended = self.interleaving.as_mut().and_then(|all| all.suspended.take());
         let Suspended { paused, func, op, begin, delay, context } = suspended.expect("a callback is paused");
         self.guest.set_context_words(&context);
-        self.advance(k, paused, (func, op, begin, delay), true);
+        let (outcome, due) = self.advance(k, paused, op, u64::MAX);
+        self.progressed(k, (func, op, begin, delay), outcome, due);
     }
 
-    /// Executes to the exit, or by one instruction where the callback is still to be paused.
+    /// Executes to the exit, or until `pause` instructions of the run are executed; what is charged and owed by then.
     fn advance(
         &mut self,
         k: &mut Kernel,
         paused: Paused,
-        run: (FuncId, OpKind, TimeNs, DurationNs),
-        to_the_end: bool,
-    ) -> u64 {
-        let executed = paused.insns();
-        let until = if to_the_end { u64::MAX } else { executed + 1 };
-        let mut join =
-            Join { k, state: &mut self.state, charged: executed, owed: DurationNs::ZERO, op: run.1 };
+        op: OpKind,
+        pause: u64,
+    ) -> (Result<Progress, Fault>, (u64, DurationNs)) {
+        let (charged, owed) = (paused.insns(), DurationNs::ZERO);
+        let mut join = Join { k, state: &mut self.state, charged, owed, op };
         let (code, mem) = (&self.image.code, &mut self.mem);
-        let outcome = self.reference.resume(code, paused, mem, &mut join, (self.budget, until));
-        let (charged, owed) = (join.charged, join.owed);
-        self.progressed(k, run, outcome, (charged, owed))
+        let outcome = self.reference.resume(code, paused, mem, &mut join, (self.budget, pause));
+        (outcome, (join.charged, join.owed))
     }
 }

@@ -321,7 +321,6 @@ pub trait SchedExt {
 
     /// The callback that ran last is paused in the middle: the number of the pause, and how long other CPUs have before the
     /// callback continues. Only callbacks without a result are paused.
-    #[inline(always)]
     fn paused(&self) -> Option<(usize, DurationNs)> {
         None
     }
