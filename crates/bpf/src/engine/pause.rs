@@ -94,3 +94,68 @@ fn advance<H: Host>(
     };
     vm.done(ended, paused.frames_before).map(Progress::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::code::{CodeBuilder, Marks};
+    use crate::insn::{Insn, op};
+    use crate::memory::GuestAddr;
+
+    /// Helper 1 takes a lock that is never given back.
+    struct Locks;
+
+    impl Host for Locks {
+        fn helper(&mut self, _: u32, _: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+            vm.lock_taken();
+            Ok(0)
+        }
+
+        fn kfunc(&mut self, index: u32, _: &[u64; 5], _: &mut Vm<'_>) -> Result<u64, Fault> {
+            Err(Fault::unsupported(format!("kernel function {index}")))
+        }
+
+        fn kernel_store(&mut self, _: GuestAddr, _: u8, _: u64, _: &mut Vm<'_>) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    /// Counts r6 down to 0 behind a call.
+    fn counts_down(helper: Option<i32>) -> (Code, FuncId) {
+        let mut insns = vec![Insn::alu64_imm(op::MOV, 6, 1_000_000)];
+        insns.extend(helper.map(Insn::call_helper));
+        insns.extend([
+            Insn::alu64_imm(op::SUB, 6, 1),
+            Insn::jump_imm(op::JNE, 6, 0, -2),
+            Insn::alu64_imm(op::MOV, 0, 7),
+            Insn::exit(),
+        ]);
+        let mut builder = CodeBuilder::new();
+        let func = builder.add_function("counts_down", &insns, &Marks::default()).unwrap();
+        (builder.build().unwrap(), func)
+    }
+
+    #[test]
+    fn a_paused_run_continues_where_it_stood() {
+        let (code, func) = counts_down(None);
+        let (mut mem, mut interpreter) = (Memory::new().unwrap(), Interpreter::new());
+        let budget = 10_000_000;
+        let begun = interpreter.begin(&code, (func, &[]), &mut mem, &mut Locks, (budget, 1000)).unwrap();
+        let Progress::Paused(paused) = begun else { panic!("it is to pause: {begun:?}") };
+        assert_eq!(paused.insns(), 1000);
+        let ended = interpreter.resume(&code, *paused, &mut mem, &mut Locks, (budget, u64::MAX)).unwrap();
+        let Progress::Done(done) = ended else { panic!("it is to end: {ended:?}") };
+        assert_eq!((done.r0, done.insns), (7, 2_000_003));
+    }
+
+    /// However long the lock is held: the host's stack does not grow with that.
+    #[test]
+    fn a_run_is_not_paused_under_a_lock() {
+        let (code, func) = counts_down(Some(1));
+        let (mut mem, mut interpreter) = (Memory::new().unwrap(), Interpreter::new());
+        let pace = (10_000_000, 1000);
+        let ended = interpreter.begin(&code, (func, &[]), &mut mem, &mut Locks, pace).unwrap();
+        let Progress::Done(done) = ended else { panic!("it is to end: {ended:?}") };
+        assert_eq!((done.r0, done.insns), (7, 2_000_004));
+    }
+}
