@@ -7,7 +7,7 @@
 //! Run with `cargo test -p schedlab-bpf --features oracle --test oracle`. The objects are those of tests/objects
 //! against the types of tests/built, and, if the environment names them, any others against a real kernel's types:
 //! `SCHEDLAB_ORACLE_OBJECTS` (a directory) and `SCHEDLAB_ORACLE_BTF` (a file such as /sys/kernel/btf/vmlinux).
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(all(feature = "oracle", target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::print_stderr, reason = "says what was compared or skipped")]
 
 mod built;
