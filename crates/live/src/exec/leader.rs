@@ -191,10 +191,11 @@ fn conduct(
     let foreground = scenario.tasks.iter().filter(|task| !task.background).count();
     shared.header().foreground.store(foreground as u32, Relaxed);
     shared.header().leader.store(std::process::id(), Relaxed);
+    // The process that holds the group open is no task of the workload: its waits do not count.
+    let group = TaskGroup::new(shared)?;
     if let Some(window) = window {
         window.follow(std::process::id());
     }
-    let group = TaskGroup::new(shared)?;
     let mut processes = spawn_all(scenario, context, &group)?;
     wait_until_ready(scenario, shared, &mut processes);
     become_punctual();
