@@ -1,7 +1,7 @@
 //! Schedulers with a planted fault each (`tests/objects/planted`): `schedlab hunt` finds it, and makes it small. The scheduler without
 //! a fault shows none of it. Searches are counted in cases, so that a slow host finds the same.
 
-use schedlab_lab::hunt::{CaseFile, Hunt, Hunted, Property, judge, keep};
+use schedlab_lab::hunt::{Case, CaseFile, Hunt, Hunted, Property, judge, keep};
 use schedlab_lab::run::defect;
 use schedlab_lab::scheduler::Scheduler;
 use std::num::NonZeroUsize;
@@ -75,6 +75,20 @@ fn a_difference_is_found_and_equal_schedulers_differ_in_nothing() {
     let graver = [Property::Stall, Property::Affinity, Property::Lost, Property::Starved];
     let alone = hunt(&sound, None, &graver);
     assert!(alone.finds.is_empty(), "{:?}", alone.finds.first().map(|find| &find.trouble));
+}
+
+/// Two callbacks at a time lose a step of the count; one at a time never does. The find has at most 4 tasks and 2 CPUs.
+#[test]
+fn a_race_is_found_by_interleaving() {
+    let (faulty, sound) = (object("lost_count"), object("sound"));
+    let hunted = hunt(&faulty, Some(&sound), &[Property::Lost, Property::Starved, Property::Stall]);
+    let find = hunted.finds.first().unwrap_or_else(|| panic!("{:?}", hunted.far));
+    assert!(find.case.interleave.is_some(), "{:?}", find.trouble);
+    let (tasks, cpus) = (find.case.scenario.tasks.len(), find.case.machine.cpu_count());
+    assert!(tasks <= 4 && cpus <= 2, "{tasks} tasks on {cpus} CPUs");
+    let whole = Case { interleave: None, ..find.case.clone() };
+    let alone = judge(&faulty, &whole);
+    assert!(!alone.troubles.iter().any(|one| one.is_like(&find.trouble)), "{:?}", alone.troubles);
 }
 
 /// What is found depends on the seed and the number of cases, not on how many run at once.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use schedlab_live::kernel_image;
-use schedlab_tests::Schedlab;
+use schedlab_tests::{Schedlab, clang, compile};
 use schedlab_trace::RunRecord;
 
 /// Far more than any of these takes on a busy host, boot under emulation included.
@@ -63,5 +63,57 @@ fn a_real_time_hog_leaves_a_twentieth_to_normal_tasks() {
                 |warning: &schedlab_trace::Warning| warning.kind == schedlab_trace::WarningKind::Starved;
             assert!(run.warnings.iter().all(told), "{:?}", run.warnings);
         }
+    }
+}
+
+/// A real-time task that seldom sleeps, and others that change between the CPUs beside it.
+const MOVING: &str = "
+name = 'moving'
+end = '4s'
+
+[objects]
+b = { kind = 'barrier', parties = 5 }
+
+[programs]
+party = ['repeat forever', 'barrier b', 'done']
+late = ['repeat forever', 'run 1660us', 'barrier b', 'done']
+
+[[tasks]]
+name = 'party'
+program = 'party'
+count = 4
+
+[[tasks]]
+name = 'rt'
+program = 'late'
+policy = 'fifo:79'
+
+[[tasks]]
+name = 'rr'
+program = 'party'
+policy = 'rr:27'
+";
+
+/// A task that dispatch() brings to a CPU starts its deadline server as a wakeup does. Without that it waited for the rest of the run.
+#[test]
+fn a_task_that_dispatch_moves_has_a_server() {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return;
+    }
+    let lab = Schedlab::new("real-time-moving");
+    compile("planted/sound", "bpf", &lab.path("sound.bpf.o")).unwrap();
+    std::fs::write(lab.path("moving.toml"), MOVING).unwrap();
+    let mut arms = vec![vec!["sim"]];
+    match kernel_image::find_or_fetch(&mut |_| {}) {
+        Err(error) => println!("skipped on a real kernel: {error}"),
+        Ok(_) => arms.push(vec!["run", "--vm", "--icount=16"]),
+    }
+    for arm in arms {
+        let fixed = ["-q", "-c", "4", "-s", "./sound.bpf.o", "-w", "moving.toml", "--json", "r.json"];
+        let ended = lab.run(&[&arm[..], &fixed].concat(), LIMIT);
+        assert_eq!(ended.code, 0, "{arm:?}: {ended:?}");
+        let longest = lab.record("r.json").metric("run_delay_ns_max").unwrap();
+        assert!((longest / 950e6 - 1.0).abs() < 0.02, "{arm:?}: {longest} ns");
     }
 }

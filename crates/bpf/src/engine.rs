@@ -38,7 +38,7 @@ mod native;
 mod pause;
 
 pub(crate) use native::Native;
-pub use pause::{Paused, Progress};
+pub use pause::{Paused, Progress, SharedAccess, SharedPlace};
 
 use crate::code::{Code, CodeBuilder, FuncId, Marks};
 use crate::fault::{Fault, FaultKind, Location};

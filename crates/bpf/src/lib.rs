@@ -34,7 +34,9 @@ pub mod object;
 pub mod settings;
 
 pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
-pub use engine::{Compiler, Done, Engine, Host, Interpreter, NoHost, NotCompiled, Paused, Progress, Vm};
+pub use engine::{
+    Compiler, Done, Engine, Host, Interpreter, NoHost, NotCompiled, Paused, Progress, SharedAccess, SharedPlace, Vm,
+};
 pub use fault::{Access, Fault, FaultKind, Location};
 pub use insn::Insn;
 pub use memory::{GuestAddr, Memory, MemoryError, Perm};

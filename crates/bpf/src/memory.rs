@@ -318,6 +318,11 @@ impl Memory {
         (GuestAddr(STACK_BASE), STACK_SIZE)
     }
 
+    /// Whether an address lies on it.
+    pub(crate) fn is_stack(&self, addr: u64) -> bool {
+        (STACK_BASE..STACK_BASE + STACK_SIZE).contains(&addr)
+    }
+
     /// Changes the permission of every mapped page that the range touches; `Perm::NONE` is [`Memory::unmap`]'s.
     ///
     /// # Panics

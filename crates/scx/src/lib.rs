@@ -61,7 +61,7 @@ pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
 pub use schedlab_sim::{UPTIME, USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
-pub use scheduler::{BpfScheduler, CALLS_KEPT, DEFAULT_BUDGET, Pause};
+pub use scheduler::{Access, BpfScheduler, DEFAULT_BUDGET, Interleave, PATIENCE, Pause};
 pub use settings::Tunable;
 pub use unconfigured::LeftToLoader;
 pub use user::{Attached, Recorded, Turn, UserCalls, UserSpace};

@@ -11,7 +11,7 @@ use crate::kfunc::{self, ROOT_CGROUP_ID};
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
 use crate::programs::{self, RunProgram, TimedProgram, check_programs};
-use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Interleaving, Pause, Turn, TurnKind};
+use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Interleave, Interleaving, Turn, TurnKind};
 use crate::settings;
 use crate::state::KernelState;
 use crate::user::{Joined, Recorded};
@@ -60,8 +60,8 @@ pub struct LoadOptions {
     pub guest_memory: u64,
     /// How programs are executed.
     pub engine: EngineChoice,
-    /// Where callbacks are paused in the middle; programs are interpreted then.
-    pub pauses: Option<Vec<Pause>>,
+    /// Where callbacks are paused in the middle, or watched for that; programs are interpreted then.
+    pub interleave: Option<Interleave>,
     /// Whether an object is refused that can call what its callback may not. Fuzzing does without, so that what happens at such
     /// a call is reached.
     pub check_contexts: bool,
@@ -102,7 +102,7 @@ impl Default for LoadOptions {
             budget: DEFAULT_BUDGET,
             guest_memory: DEFAULT_GUEST_MEMORY,
             engine: EngineChoice::default(),
-            pauses: None,
+            interleave: None,
             check_contexts: true,
         }
     }
@@ -304,13 +304,13 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     Ok(BpfScheduler {
         info,
         extra: extra_ops(&table, cid_form),
-        attended: options.pauses.is_some() || BpfScheduler::is_attended(&state, &mem),
+        attended: options.interleave.is_some() || BpfScheduler::is_attended(&state, &mem),
         table,
         verifier,
         user: Joined::default(),
         wants,
-        engine: options.engine.compiler().filter(|_| options.pauses.is_none()),
-        interleaving: options.pauses.clone().map(Interleaving::new),
+        engine: options.engine.compiler().filter(|_| options.interleave.is_none()),
+        interleaving: options.interleave.clone().map(Interleaving::new),
         reference: Interpreter::new(),
         image,
         mem,

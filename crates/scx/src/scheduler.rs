@@ -5,7 +5,7 @@ mod interleave;
 mod results;
 
 pub(crate) use interleave::Interleaving;
-pub use interleave::{CALLS_KEPT, Pause};
+pub use interleave::{Access, Interleave, PATIENCE, Pause};
 
 use crate::callbacks::OP_COUNT;
 use crate::contents::{Global, MapTypes};

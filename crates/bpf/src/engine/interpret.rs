@@ -3,8 +3,8 @@
 //! One `match` over dense operation kinds, registers in a local array, memory checks inline; everything that is rare
 //! (faults, page crossings, kernel pages) leaves the loop's straight path.
 
-use super::{Frame, Host, Vm};
-use crate::code::{FuncId, Op, OpCode};
+use super::{Frame, Host, SharedPlace, Vm};
+use crate::code::{Code, FuncId, Op, OpCode, Reg};
 use crate::fault::{Access, Fault, FaultKind};
 use crate::insn::op;
 use crate::memory::{ARENA_BASE, GuestAddr, Memory, Store};
@@ -63,6 +63,31 @@ impl Place {
                 Ok(None)
             }
             Err(fault) => Err(locate(vm, fault, self.bottom)),
+        }
+    }
+}
+
+impl Place {
+    /// The index of the operation that is next.
+    pub(super) fn next(&self) -> u32 {
+        self.next as u32
+    }
+
+    /// What the next operation accesses apart from registers: where, and whether it may write.
+    pub(super) fn next_access(&self, code: &Code) -> Option<(SharedPlace, bool)> {
+        use OpCode::*;
+        let o = &code.ops[self.next];
+        let memory = |base: Reg| SharedPlace::Memory(self.regs[base as usize].wrapping_add(o.off as u64));
+        match o.code {
+            Load8 | Load16 | Load32 | Load64 | Loads8 | Loads16 | Loads32 => Some((memory(o.src), false)),
+            Store8K | Store16K | Store32K | Store64K | Store8X | Store16X | Store32X | Store64X
+            | Atomic32 | Atomic64 => Some((memory(o.dst), true)),
+            CallKfunc => Some((SharedPlace::Kernel, true)),
+            // Of the helpers those count that find, change, delete, push, pop and peek at elements: r1 is the map.
+            CallHelper if matches!(o.imm, 1..=3 | 87..=89) => {
+                Some((SharedPlace::Map(self.regs[1]), !matches!(o.imm, 1 | 89)))
+            }
+            _ => None,
         }
     }
 }

@@ -14,11 +14,49 @@ pub struct Paused {
     probe_faults: u64,
 }
 
+/// What a program shares with programs on other CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SharedPlace {
+    /// Memory, by its address.
+    Memory(u64),
+    /// A map's elements, by the pointer to the map.
+    Map(u64),
+    /// State of the kernel behind a kernel function.
+    Kernel,
+}
+
+/// An access to what is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedAccess {
+    /// What is accessed; of memory the 8-byte word.
+    pub place: SharedPlace,
+    /// It may write.
+    pub writes: bool,
+}
+
 impl Paused {
     /// Instructions executed so far.
     #[must_use]
     pub fn insns(&self) -> u64 {
         self.executed
+    }
+
+    /// The instruction that is next, by its index in the code.
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        self.place.next()
+    }
+
+    /// What the next instruction accesses that others may access, too: not registers and the stack.
+    #[must_use]
+    pub fn next_access(&self, code: &Code, mem: &Memory) -> Option<SharedAccess> {
+        let (place, writes) = self.place.next_access(code)?;
+        let place = match place {
+            SharedPlace::Memory(addr) if mem.is_stack(addr) => return None,
+            SharedPlace::Memory(addr) => SharedPlace::Memory(addr & !7),
+            other => other,
+        };
+        Some(SharedAccess { place, writes })
     }
 }
 

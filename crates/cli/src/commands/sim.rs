@@ -50,7 +50,11 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let limit = TimeLimit(args.host.time_limit);
     let deadline = limit.begin(&format!("run of {} under {}", given.scheduler, given.workload))?;
     let (simulation, scenario, case) = simulation(args, &given)?;
-    let simulation = interleaved(args, simulation, &scenario, &deadline, quiet)?;
+    let seed = args.interleave.or_else(|| case.as_ref().and_then(|case| case.interleave));
+    let simulation = match seed {
+        Some(seed) => interleaved(simulation, &scenario, seed, &deadline, quiet)?,
+        None => simulation,
+    };
     let again = case.as_ref().map(Again::new);
     if simulation.scheduler.object.is_some() {
         announce_engine(simulation.engine, quiet);
@@ -98,24 +102,24 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     ejected.and(written).and(streamed).and(pictured).and(strict)
 }
 
-/// The run with the pauses that `--interleave` draws for it.
+/// The run with the pauses that a seed draws for it.
 fn interleaved(
-    args: &SimArgs,
     simulation: Simulation,
     scenario: &Scenario,
+    seed: u64,
     deadline: &Deadline,
     quiet: bool,
 ) -> Result<Simulation, Failure> {
-    let Some(seed) = args.interleave else { return Ok(simulation) };
     if simulation.scheduler.object.is_none() {
         return Err(Failure::usage("--interleave: the kernel's own class has no callbacks to pause"));
     }
-    let draw = || interleave::draw(&simulation, scenario, seed, &deadline.stop());
-    let pauses = defect::guard(|| simulation.describe(), draw)?;
-    if pauses.is_empty() && !quiet {
+    let what = simulation.describe();
+    let draw = || interleave::with_pauses(simulation, scenario, seed, &deadline.stop());
+    let simulation = defect::guard(|| what, draw)?;
+    if simulation.pauses.as_ref().is_none_or(Vec::is_empty) && !quiet {
         output::note("--interleave: no callback of this run can be paused; it is the run without the option");
     }
-    Ok(Simulation { pauses: Some(pauses), ..simulation })
+    Ok(simulation)
 }
 
 /// What the command line names, or the case that it names.

@@ -24,10 +24,12 @@ pub struct Case {
     pub kernel: Option<String>,
     /// The seed by which callbacks are interleaved; nothing where they run one after the other.
     pub interleave: Option<u64>,
+    /// The simulator's checkers look at each step. They find faults of the simulator, and take about a third of the time.
+    pub checked: bool,
 }
 
 impl Case {
-    /// The run of a scheduler under this case, with all checkers.
+    /// The run of a scheduler under this case.
     ///
     /// # Errors
     /// The scheduler does not take the settings.
@@ -39,7 +41,7 @@ impl Case {
         }
         Ok(Simulation {
             seed: self.seed,
-            checkers: true,
+            checkers: self.checked,
             ..Simulation::new(scheduler, &self.scenario.name, self.whole_machine()?)
         })
     }

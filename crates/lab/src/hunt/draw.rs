@@ -26,6 +26,7 @@ impl Case {
             presence: Presence::default(),
             kernel: None,
             interleave: None,
+            checked: true,
         }
     }
 
@@ -46,6 +47,7 @@ impl Case {
             presence: Presence::default(),
             kernel: None,
             interleave: None,
+            checked: true,
         };
         if !stays {
             case.presence = presence(&mut prng, case.length());

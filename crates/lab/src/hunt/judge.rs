@@ -1,13 +1,13 @@
-//! Makes the run of a case with all of the simulator's checkers, and says what went wrong and what was reached.
+//! Makes the run of a case and says what went wrong and what was reached.
 
 use super::case::Case;
 use super::lost::LostTasks;
 use super::property::{Property, Trouble, of_record};
 use crate::failure::{Code, Failure};
-use crate::run::defect;
+use crate::run::{defect, interleave};
 use crate::run::simulation::{Watch, Watched};
 use crate::scheduler::Scheduler;
-use schedlab_base::{DurationNs, TimeNs};
+use schedlab_base::{DurationNs, StopFlag, TimeNs};
 use schedlab_scx::Call;
 use schedlab_sim::SharedSink;
 use schedlab_trace::RunRecord;
@@ -89,10 +89,14 @@ fn run_case(scheduler: &Scheduler, case: &Case, mut sinks: Vec<SharedSink>) -> O
         Ok(simulation) => simulation,
         Err(failure) => return Outcome::broken("load", &failure),
     };
+    let paused = match case.interleave.filter(|_| simulation.scheduler.object.is_some()) {
+        Some(seed) => interleave::with_pauses(simulation, &case.scenario, seed, &StopFlag::default()),
+        None => Ok(simulation),
+    };
     let again = Again::new(case);
     sinks.push(again.sink());
     let watch = Watch { sinks, paths: true, ..Watch::default() };
-    let watched = match simulation.run_watched(&case.scenario, watch) {
+    let watched = match paused.and_then(|simulation| simulation.run_watched(&case.scenario, watch)) {
         Ok(watched) => watched,
         Err(failure) if failure.code == Code::Usage && failure.text.starts_with("workload") => {
             return Outcome::broken("run", &failure);

@@ -24,7 +24,21 @@ pub(crate) fn mutate(case: &Case, other: &Case, tunables: &[Tunable], prng: &mut
             new = before;
         }
     }
-    new
+    // Pauses are of one run: a changed case has others.
+    interleaved(new, prng)
+}
+
+/// The longest run with interleaved callbacks. Chosen: it is made several times, and a task that is lost in it starves for long.
+const INTERLEAVED: DurationNs = DurationNs::from_secs(2);
+
+/// The case with interleaved callbacks, by a seed, or without: half of the cases each.
+pub(crate) fn interleaved(mut case: Case, prng: &mut Prng) -> Case {
+    case.interleave = prng.chance(1, 2).then(|| prng.next_u64() >> 32);
+    if case.interleave.is_some() {
+        case.scenario.end = End::After(case.length().min(INTERLEAVED));
+        fit(&mut case);
+    }
+    case
 }
 
 fn change(case: &mut Case, other: &Case, tunables: &[Tunable], prng: &mut Prng) {

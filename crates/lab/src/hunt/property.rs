@@ -1,7 +1,7 @@
 //! What is looked for in runs: properties that a scheduler should have and one that is searched for does not.
 
 use super::case::Case;
-use schedlab_base::{DurationNs, Nice, Policy};
+use schedlab_base::{DurationNs, Nice, Policy, Presence};
 use schedlab_trace::{ExitKind, RunRecord, TaskRecord, WaitScope, WarningKind, WorstWait};
 use schedlab_workload::{Attribute, TaskSpec};
 use std::fmt;
@@ -119,8 +119,11 @@ pub(crate) fn of_record(case: &Case, record: &RunRecord) -> Vec<Trouble> {
     // Real-time tasks before others are no choice of the scheduler.
     if !case.has_real_time() {
         found.extend(starved(case, record));
-        found.extend(inversion(case, record));
-        found.extend(idle_beside(record));
+        // Figures of the whole run, of which the kernel's own class has had a part.
+        if case.presence == Presence::default() {
+            found.extend(inversion(case, record));
+            found.extend(idle_beside(record));
+        }
     }
     found
 }
@@ -152,7 +155,7 @@ fn starved(case: &Case, record: &RunRecord) -> Option<Trouble> {
     let bound = (STARVED.0 as f64).max(others * TURN.0 as f64);
     let mut worst: Option<(f64, &WorstWait)> = None;
     for task in case.scenario.tasks.iter().filter(|task| !task.background) {
-        let Some(wait) = longest(record, &task.name) else { continue };
+        let Some(wait) = longest(record, &task.name).filter(|wait| is_its_own(case, wait)) else { continue };
         let times = (highest / weight(task).min(lowest)).max(1.0);
         let over = wait.length.0 as f64 / (bound * times);
         if over >= 1.0 && worst.is_none_or(|(most, _)| over > most) {
@@ -170,6 +173,12 @@ fn starved(case: &Case, record: &RunRecord) -> Option<Trouble> {
         wait.behind_text(seconds)
     );
     Some(Trouble::new(Some(Property::Starved), "starved", words))
+}
+
+/// Whether the scheduler was there for all of the wait.
+fn is_its_own(case: &Case, wait: &WorstWait) -> bool {
+    let Presence { attach, detach } = case.presence;
+    attach.is_none_or(|at| at <= wait.since) && detach.is_none_or(|at| wait.since + wait.length <= at)
 }
 
 /// The kernel's weight of the policy IDLE (`WEIGHT_IDLEPRIO`).

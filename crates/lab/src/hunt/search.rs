@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::judge::{Outcome, judge};
-use super::mutate::mutate;
+use super::mutate::{interleaved, mutate};
 use super::property::{Property, Trouble};
 use super::shrink::shrink;
 use super::tunables::{Tunable, tunables};
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// Cases of a generation: what is made at once, of one corpus. Chosen: enough for the CPUs of a host, and the same for each number
 /// of workers, so that the search does not depend on it.
 const GENERATION: u64 = 32;
+
+/// One case in so many has the simulator's checkers. Chosen: a hunt is after faults of schedulers.
+const CHECKED: u64 = 8;
 
 /// Seeds by which a scheduler must be worse.
 const SEEDS: u64 = 3;
@@ -159,7 +162,8 @@ impl Hunt {
         if kept.len() < 8 || prng.chance(1, 3) {
             let mut case = Case::draw_small(prng.next_u64() >> 32, tunables, stays);
             case.kernel.clone_from(&self.kernel);
-            return case;
+            case.checked = prng.chance(1, CHECKED);
+            return interleaved(case, &mut prng);
         }
         // Those that reached much are chosen more often: the better of two.
         let mut choose = || {
@@ -167,9 +171,8 @@ impl Hunt {
             if two[0].new >= two[1].new { &two[0].case } else { &two[1].case }
         };
         let (case, other) = (choose(), choose());
-        let mut case = mutate(case, other, tunables, &mut prng);
-        case.interleave = None;
-        case
+        let checked = prng.chance(1, CHECKED);
+        Case { checked, ..mutate(case, other, tunables, &mut prng) }
     }
 
     fn pair(&self) -> impl Iterator<Item = &Scheduler> {

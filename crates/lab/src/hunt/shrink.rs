@@ -57,18 +57,26 @@ struct Shrinker<'a> {
 
 impl Shrinker<'_> {
     /// Keeps a smaller case if it fails in the same way.
-    fn try_case(&mut self, case: Case) -> bool {
+    fn try_case(&mut self, mut case: Case) -> bool {
+        fit(&mut case);
         if self.left == 0 || case.scenario.validate().is_err() {
             return false;
         }
-        self.left -= 1;
-        match (self.judge)(&case) {
-            Some(trouble) if trouble.is_like(&self.trouble) => {
-                (self.case, self.trouble) = (case, trouble);
-                true
+        // Pauses are of one run: a smaller case has others, of which some show the same.
+        let more = case.interleave.map_or(0, |_| SEEDS);
+        for at in 0..=more {
+            let mut case = case.clone();
+            case.interleave = case.interleave.map(|seed| seed + at);
+            self.left = self.left.saturating_sub(1);
+            match (self.judge)(&case) {
+                Some(trouble) if trouble.is_like(&self.trouble) => {
+                    (self.case, self.trouble) = (case, trouble);
+                    return true;
+                }
+                _ => {}
             }
-            _ => false,
         }
+        false
     }
 
     fn with(&self, change: impl FnOnce(&mut Case)) -> Case {

@@ -62,6 +62,9 @@ fn load(text: &mut String, case: &Case) {
             let _ = write!(text, ", {what} at {:.6} s", at.as_secs_f64());
         }
     }
+    if let Some(seed) = case.interleave {
+        let _ = write!(text, ", callbacks paused in the middle by seed {seed}");
+    }
     for (name, value) in &case.settings {
         let _ = write!(text, ", {name}={value}");
     }

@@ -19,7 +19,7 @@ use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_report::{Document, ExtraTables, SampleSink, read_samples};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::{BpfScheduler, Call, EngineChoice, LoadOptions, Message, Pause};
+use schedlab_scx::{Access, BpfScheduler, Call, EngineChoice, Interleave, LoadOptions, Message, Pause};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::Explainer;
@@ -184,7 +184,7 @@ impl Simulation {
             || what.clone(),
             || {
                 self.scenario()?;
-                self.loaded().map(|_| ())?;
+                self.loaded(None).map(|_| ())?;
                 deadline.check(&what)
             },
         )
@@ -200,7 +200,7 @@ impl Simulation {
         defect::guard(
             || what.clone(),
             || {
-                self.loaded()?;
+                self.loaded(None)?;
                 deadline.check(&what)
             },
         )
@@ -211,7 +211,7 @@ impl Simulation {
         let named = |error: String| {
             Failure::usage(format!("--sched-mark: scheduler {}: {error}", self.scheduler.name))
         };
-        match (self.loaded()?, mark) {
+        match (self.loaded(self.pauses.clone().map(Interleave::Pause))?, mark) {
             (Class::Ext(mut scheduler), Some(mark)) => {
                 scheduler.mark_by(mark).map_err(|error| {
                     let counters = scheduler.counters().into_iter().map(|(name, _)| name);
@@ -236,12 +236,11 @@ impl Simulation {
         }
     }
 
-    fn loaded(&self) -> Result<Class<BpfScheduler>, Failure> {
+    fn loaded(&self, interleave: Option<Interleave>) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
         self.fits()?;
         let (engine, guest_memory) = (self.engine, self.guest_memory);
-        let pauses = self.pauses.clone();
-        let options = LoadOptions { engine, guest_memory, pauses, ..self.scheduler.load_options() };
+        let options = LoadOptions { engine, guest_memory, interleave, ..self.scheduler.load_options() };
         if let Some(command) = &self.scheduler.loader {
             let stays = true;
             return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
@@ -372,20 +371,22 @@ impl Simulation {
         config
     }
 
-    /// Runs it for its pauses alone: the instructions of each call that could be paused; or the pause that cannot be.
+    /// Runs it for its pauses alone: how many calls could be paused and what those that are watched access; or the number of the
+    /// pause that cannot take place.
     ///
     /// # Errors
     /// As of [`Simulation::run_alone`].
-    pub(crate) fn try_pauses(
+    pub(crate) fn try_interleave(
         &self,
         scenario: &Scenario,
+        interleave: Interleave,
         stop: StopFlag,
-    ) -> Result<Result<Vec<u32>, usize>, Failure> {
-        let config = Config { stop, ..self.config() };
-        match run(&config, scenario, self.class(None)?) {
+    ) -> Result<Result<(u64, Vec<Access>), usize>, Failure> {
+        let config = Config { stop, checkers: false, ..self.config() };
+        match run(&config, scenario, self.loaded(Some(interleave))?) {
             Ok(result) => {
-                let calls = result.scheduler.map(|loaded| loaded.calls_to_pause().to_vec());
-                Ok(Ok(calls.unwrap_or_default()))
+                let calls = result.scheduler.as_ref().map(BpfScheduler::calls_to_pause);
+                Ok(Ok(calls.map_or_else(Default::default, |(calls, all)| (calls, all.to_vec()))))
             }
             Err(SimError::Conflict { pause, .. }) => Ok(Err(pause)),
             Err(error) => Err(self.unfinished(error)),

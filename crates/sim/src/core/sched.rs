@@ -147,6 +147,8 @@ impl<S: SchedExt> Sim<S> {
         self.k.kicks_pending = !entry.kicks.is_empty();
         self.k.rq_relock(cpu);
         let prev = self.k.curr(cpu);
+        // The task that leaves may have lost the CPU meanwhile.
+        let pushed = self.push_off(cpu, prev);
         let next = self.pick_next(cpu, prev);
         if next == prev {
             self.clear_resched(cpu);
@@ -157,7 +159,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.cpu_mut(cpu);
         entry.need_resched |= asked.0;
         entry.lazy_resched |= asked.1;
-        self.end_pass(cpu, None);
+        self.end_pass(cpu, pushed);
         if self.k.schedule_events {
             self.tell_pass(cpu, Pass { mark: begun.mark || self.mark() != before, ..begun });
         }

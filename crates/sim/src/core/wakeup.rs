@@ -16,8 +16,8 @@ impl<S: SchedExt> Sim<S> {
         if !entry.state.is_blocked() || entry.waking {
             return false;
         }
-        if self.k.held.on && self.k.wake_conflicts(task) {
-            return true;
+        if self.k.held.on {
+            self.k.wake_meets(task);
         }
         self.trace(TracePointKind::SchedWaking, || TracePoint::SchedWaking { task });
         let waker = if flags.from_interrupt { None } else { self.k.ctx.current };

@@ -133,7 +133,7 @@ pub(crate) enum OfCpu {
 }
 
 impl OfCpu {
-    const ALL: [OfCpu; 7] =
+    pub(crate) const ALL: [OfCpu; 7] =
         [OfCpu::Work, OfCpu::Pass, OfCpu::Late, OfCpu::Ipi, OfCpu::Tick, OfCpu::HrTick, OfCpu::Server];
 
     fn event(self, cpu: CpuId) -> Event {

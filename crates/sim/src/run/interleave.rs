@@ -5,6 +5,7 @@
 //! callbacks are paused that the core makes while it holds nothing but a run queue's lock. A path that needs this lock would
 //! wait, which it cannot here; it makes the run void ([`crate::SimError::Conflict`]).
 
+use crate::event::OfCpu;
 use crate::state::kernel::Interrupt;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
@@ -26,8 +27,7 @@ impl<S: SchedExt> Sim<S> {
             }
             self.ops.as_mut().expect("the helper that removes a scheduler waits").resume(&mut self.k);
         }
-        self.k.held.on = self.k.held.conflict.is_some();
-        self.k.held.on = self.k.held.conflict.is_some();
+        self.k.held.on = false;
     }
 
     /// The path holds nothing that the simulator does not know of: it is a pass through `schedule()` or an interrupt, not a
@@ -51,9 +51,9 @@ impl<S: SchedExt> Sim<S> {
         let deferred = (std::mem::take(&mut k.deferred), std::mem::take(&mut k.scx.deferred_locals));
         let wanted = (std::mem::take(&mut k.kicks_pending), std::mem::take(&mut k.resched_after_pick));
         (self.k.held.cpu, self.k.held.rq, self.k.held.task) = (here, rq, ctx.op_task);
+        let mut postponed = [None; OfCpu::ALL.len()];
         for _ in 0..EVENTS {
-            let over = self.k.held.conflict.is_some() || self.k.scx.exit.is_some();
-            if over || self.k.queue.next_time() > until {
+            if self.k.scx.exit.is_some() || self.k.queue.next_time() > until {
                 break;
             }
             let Some((time, event)) = self.k.queue.first() else { break };
@@ -61,8 +61,11 @@ impl<S: SchedExt> Sim<S> {
             ctx.now = ctx.now.max(time);
             let Some(cpu) = event.taken_by() else { break };
             match event.of_cpu().filter(|_| cpu == here) {
-                // Interrupts are off here.
-                Some(kind) => self.k.queue.expect(kind, here, until + DurationNs(1)),
+                // Interrupts are off here: it comes when they are on again.
+                Some(kind) => {
+                    self.k.queue.expect(kind, here, until + DurationNs(1));
+                    postponed[kind as usize] = Some(kind);
+                }
                 None if cpu == here || Some(cpu) == rq => break,
                 None => {}
             }
@@ -74,6 +77,7 @@ impl<S: SchedExt> Sim<S> {
             self.take(time, event);
             ctx.now = until;
         }
+        postponed.into_iter().flatten().for_each(|kind| self.k.queue.expect(kind, here, ctx.now));
         (self.k.held.rq, self.k.held.task) = (None, None);
         let k = &mut self.k;
         k.scx.buffer = buffer;

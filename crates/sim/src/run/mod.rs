@@ -11,6 +11,7 @@ use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
+use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
@@ -25,6 +26,7 @@ use schedlab_trace::{
 use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 /// How to run.
@@ -175,6 +177,20 @@ impl std::error::Error for SimError {}
 /// A bad machine or scenario, a task whose affinity has no CPU of the machine. A scenario whose tasks all wait for
 /// each other indefinitely, and a run that was stopped.
 pub fn run<S: SchedExt>(
+    config: &Config,
+    scenario: &Scenario,
+    class: Class<S>,
+) -> Result<RunResult<S>, SimError> {
+    catch_unwind(AssertUnwindSafe(|| whole(config, scenario, class))).unwrap_or_else(|payload| {
+        match payload.downcast_ref::<Conflict>() {
+            Some(&Conflict { at, pause }) => Err(SimError::Conflict { at, pause }),
+            None => resume_unwind(payload),
+        }
+    })
+}
+
+/// The run, unless a pause cannot take place.
+fn whole<S: SchedExt>(
     config: &Config,
     scenario: &Scenario,
     class: Class<S>,
@@ -343,7 +359,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
-        if self.k.refusal.is_some() || self.k.stop.is_raised() || self.k.held.on {
+        if self.k.refusal.is_some() || self.k.stop.is_raised() {
             Err(self.broken_off(time))
         } else {
             Ok(())
@@ -356,10 +372,7 @@ impl<S: SchedExt> Sim<S> {
     fn broken_off(&mut self, time: TimeNs) -> SimError {
         match self.k.refusal.take() {
             Some(why) => SimError::Refused(format!("{}: {why}", self.exec.scenario.name)),
-            None => match self.k.held.conflict {
-                Some(pause) => SimError::Conflict { at: time, pause },
-                None => SimError::Stopped(time),
-            },
+            None => SimError::Stopped(time),
         }
     }
 

@@ -187,8 +187,8 @@ impl Kernel {
     #[inline(never)]
     pub(crate) fn rq_lock(&mut self, cpu: CpuId) {
         if !self.in_setup() {
-            if self.held.on && self.held.meets(cpu) {
-                return;
+            if self.held.on {
+                self.lock_meets(cpu);
             }
             self.acquire(|k| &mut k.cpus[cpu.index()].lock);
         }
@@ -196,8 +196,8 @@ impl Kernel {
 
     /// Takes it again for a path that was laid down, and held it all the time: that costs nothing.
     pub(crate) fn rq_relock(&mut self, cpu: CpuId) {
-        if self.held.on && self.held.meets(cpu) {
-            return;
+        if self.held.on {
+            self.lock_meets(cpu);
         }
         let (now, event) = (self.ctx.now, self.event_time);
         let grant = self.cpus[cpu.index()].lock.acquire(now, event, cpu);
@@ -210,8 +210,8 @@ impl Kernel {
 
     #[inline(never)]
     pub(crate) fn rq_unlock(&mut self, cpu: CpuId) {
-        if self.held.on && self.held.meets(cpu) {
-            return;
+        if self.held.on {
+            self.lock_meets(cpu);
         }
         let now = self.ctx.now;
         self.cpus[cpu.index()].lock.release(now);

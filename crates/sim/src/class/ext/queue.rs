@@ -8,6 +8,7 @@ use crate::state::dsq::{Dsq, DsqIx};
 use crate::state::kernel::Deferred;
 use crate::state::ops::OpKind;
 use crate::state::order::Place;
+use crate::state::rq::Served;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
@@ -467,8 +468,12 @@ impl Kernel {
         let target = self.cpu_mut(cpu);
         target.nr_running += 1;
         target.scx_nr_running += 1;
+        let is_first = target.scx_nr_running == 1;
         self.set_task_cpu(task, cpu);
         debug_assert!(self.task(task).cpu == cpu, "the task belongs to its new CPU");
+        if is_first {
+            self.server_start(cpu, Served::Ext);
+        }
     }
 
     /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task
