@@ -245,7 +245,8 @@ fn the_evaluator_and_the_loop_run() {
         return println!("skipped: no python3");
     };
     assert_eq!(code, 0, "{err}");
-    assert!(out.contains("'combined_score': 0.0") && out.contains("'reasons': 'keys ("), "{out}");
+    // The key is another one each time, and with it the order of the reasons.
+    assert!(out.contains("'combined_score': 0.0") && out.contains("keys ("), "{out}");
 }
 
 #[test]
