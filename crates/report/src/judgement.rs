@@ -82,9 +82,9 @@ pub struct VerifiedLoad {
 }
 
 impl VerifiedLoad {
-    /// Both arms say the same.
+    /// Both arms say the same, and something.
     pub fn agrees(&self) -> bool {
-        self.simulated == self.real
+        self.simulated == self.real && self.real != LoadVerdict::NotMeasured
     }
 
     /// One arm says better, the other one worse.
