@@ -41,6 +41,64 @@ pub struct Judgement {
     pub reasons: Vec<String>,
     /// Reasons that found no room in `reasons`.
     pub more_reasons: usize,
+    /// What a real kernel says of the measured loads, with `--verify`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verify: Option<Verified>,
+}
+
+/// The directions of the measured loads on a real kernel, in a VM.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+pub struct Verified {
+    /// Release of the kernel.
+    pub kernel: String,
+    /// The score of its runs; 0 where they do not count.
+    pub score: f64,
+    /// The direction of all loads together.
+    pub verdict: LoadVerdict,
+    /// Loads that were run.
+    pub of: usize,
+    /// How many of them have the same direction in the simulator.
+    pub agreeing: usize,
+    /// Those that are better in one arm and worse in the other.
+    pub reversed: Vec<String>,
+    /// Reversed loads that found no room in `reversed`.
+    pub more_reversed: usize,
+    /// Each load, for people.
+    #[serde(skip)]
+    pub loads: Vec<VerifiedLoad>,
+}
+
+/// A load in both arms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VerifiedLoad {
+    /// Its name in the suite.
+    pub name: String,
+    /// What the simulator says.
+    pub simulated: LoadVerdict,
+    /// The score on the real kernel.
+    pub score: f64,
+    /// What the real kernel says.
+    pub real: LoadVerdict,
+}
+
+impl VerifiedLoad {
+    /// Both arms say the same, and something.
+    pub fn agrees(&self) -> bool {
+        self.simulated == self.real && self.real != LoadVerdict::NotMeasured
+    }
+
+    /// One arm says better, the other one worse.
+    pub fn is_reversed(&self) -> bool {
+        self.simulated.is_opposite(self.real)
+    }
+
+    fn words(&self) -> &'static str {
+        match (self.agrees(), self.is_reversed()) {
+            (true, _) => "agrees",
+            (_, true) => "reversed",
+            _ => "undecided",
+        }
+    }
 }
 
 /// A measured load.
@@ -71,6 +129,14 @@ pub enum LoadVerdict {
 }
 
 impl LoadVerdict {
+    /// One is better, the other one worse.
+    pub fn is_opposite(self, other: LoadVerdict) -> bool {
+        matches!(
+            (self, other),
+            (LoadVerdict::Better, LoadVerdict::Worse) | (LoadVerdict::Worse, LoadVerdict::Better)
+        )
+    }
+
     /// For people.
     pub fn words(self) -> &'static str {
         match self {
@@ -150,6 +216,9 @@ pub fn judgement_json(judgement: &Judgement) -> String {
             small.more_loads += 1;
         } else if small.reasons.pop().is_some() {
             small.more_reasons += 1;
+        } else if let Some(verify) = small.verify.as_mut().filter(|verify| !verify.reversed.is_empty()) {
+            verify.reversed.pop();
+            verify.more_reversed += 1;
         } else {
             small = Judgement {
                 candidate: String::new(),
@@ -181,7 +250,12 @@ fn shortened(judgement: &Judgement) -> Judgement {
     let load = |load: &JudgedLoad| JudgedLoad { name: first(&load.name, NAME_LETTERS), ..load.clone() };
     small.loads = judgement.loads.iter().map(load).collect();
     small.reasons = judgement.reasons.iter().map(|reason| first(reason, REASON_LETTERS)).collect();
-    for name in [&mut small.candidate, &mut small.against, &mut small.suite, &mut small.seed_key] {
+    let names = [&mut small.candidate, &mut small.against, &mut small.suite, &mut small.seed_key];
+    let verify = small
+        .verify
+        .iter_mut()
+        .flat_map(|verify| std::iter::once(&mut verify.kernel).chain(&mut verify.reversed));
+    for name in names.into_iter().chain(verify) {
         *name = first(name, NAME_LETTERS);
     }
     small
@@ -208,16 +282,8 @@ pub fn judgement_text(judgement: &Judgement) -> String {
         let name = visible(name).to_string();
         rows.push([vec![name], figures.to_vec(), vec![verdict.words().to_string()]].concat());
     }
-    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..5).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(at, (cell, width))| match at {
-            1..=3 => format!("{cell:>width$}"),
-            _ => format!("{cell:<width$}"),
-        });
-        text += cells.collect::<Vec<_>>().join("  ").trim_end();
-        text.push('\n');
-    }
+    text += &aligned(&rows);
+    text.extend(judgement.verify.iter().map(verified_text));
     if !judgement.reasons.is_empty() {
         text += "\nReasons\n";
         text.extend(judgement.reasons.iter().map(|reason| format!("* {}\n", visible(reason))));
@@ -226,6 +292,40 @@ pub fn judgement_text(judgement: &Judgement) -> String {
         text += &format!("* and {} more\n", judgement.more_reasons);
     }
     text
+}
+
+/// What the real kernel says, one line a load.
+fn verified_text(verify: &Verified) -> String {
+    let Verified { kernel, score, verdict, of, agreeing, loads, .. } = verify;
+    let mut rows = vec![["load", "score", "real kernel", "simulator", ""].map(String::from).to_vec()];
+    for load in loads {
+        let name = visible(&load.name).to_string();
+        let words = [load.real.words(), load.simulated.words(), load.words()].map(String::from);
+        rows.push([vec![name, format!("{:.3}", load.score)], words.to_vec()].concat());
+    }
+    format!(
+        "\nReal kernel {}: {agreeing} of {of} loads agree; score {score}, {}\n{}",
+        visible(kernel),
+        verdict.words(),
+        aligned(&rows)
+    )
+}
+
+/// Rows as a table; what begins with a digit stands on the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let is_figure = |at: usize| {
+        at > 0 && rows.iter().skip(1).all(|row| row[at].starts_with(|letter: char| letter.is_ascii_digit()))
+    };
+    let columns: Vec<(usize, bool)> = (0..5).map(|at| (width(at), is_figure(at))).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&columns).map(|(cell, (width, is_figure))| match is_figure {
+            true => format!("{cell:>width$}"),
+            false => format!("{cell:<width$}"),
+        });
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_string() + "\n"
+    };
+    rows.iter().map(line).collect()
 }
 
 #[cfg(test)]
@@ -252,6 +352,26 @@ mod tests {
             more_loads: 0,
             reasons: (0..count).map(|number| format!("{number} {name}")).collect(),
             more_reasons: 0,
+            verify: (count > 1).then(|| verified(name, count)),
+        }
+    }
+
+    fn verified(name: &str, count: usize) -> Verified {
+        let load = VerifiedLoad {
+            name: name.into(),
+            simulated: LoadVerdict::Better,
+            score: 0.5,
+            real: LoadVerdict::Worse,
+        };
+        Verified {
+            kernel: name.into(),
+            score: 0.5,
+            verdict: LoadVerdict::Worse,
+            of: count,
+            agreeing: 0,
+            reversed: vec![name.into(); count],
+            more_reversed: 0,
+            loads: vec![load; count],
         }
     }
 
@@ -285,6 +405,8 @@ mod tests {
             (value["more_reasons"].as_u64(), value["loads"][0]["verdict"].as_str()),
             (Some(0), Some("no_difference_shown"))
         );
-        assert!(judgement_text(&judgement("x", 3)).contains("* 0 x\n"));
+        let text = judgement_text(&judgement("x", 3));
+        assert!(text.contains("* 0 x\n") && text.contains("0 of 3 loads agree"), "{text}");
+        assert_eq!((value["verify"]["of"].as_u64(), text.matches("reversed").count()), (Some(3), 3));
     }
 }

@@ -75,7 +75,8 @@ pub use html::{HtmlPage, fidelity_html, timeline_html, to_html};
 pub use json::{Document, from_json, to_json};
 pub use json_words::{JsonError, SCHEMA};
 pub use judgement::{
-    JudgedLoad, Judgement, LoadVerdict, Parameter, Space, judgement_json, judgement_text, space_json,
+    JudgedLoad, Judgement, LoadVerdict, Parameter, Space, Verified, VerifiedLoad, judgement_json,
+    judgement_text, space_json,
 };
 pub use junit::to_junit;
 pub use markdown::{MarkdownNotes, to_markdown};

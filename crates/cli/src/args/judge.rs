@@ -20,6 +20,7 @@ Examples:
   schedlab judge mine.bpf.c --seed-key 7           the same answer each time
   schedlab judge mine.bpf.c --over slice_ns=1ms..20ms    what an optimiser may choose
   schedlab judge mine.bpf.c --set slice_ns=3000000
+  schedlab judge mine.bpf.c --verify               and a real kernel is asked once, in a VM
 
 Names, parameters, lengths, start orders and seeds are drawn from the key. Accepted means: all runs are valid, no task \
 falls below its floor, and nothing is shown to be worse than its bound. Exit codes: 0 accepted, 1 rejected, 2 usage.")]
@@ -48,6 +49,12 @@ pub(crate) struct JudgeArgs {
     /// The answer as one line of JSON; `-` writes it to standard output instead of the text
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
+    /// Run the loads that answers show in a VM too, and say where a real kernel has another direction
+    #[arg(long, conflicts_with = "over", help_heading = "Virtual machine")]
+    pub(crate) verify: bool,
+    /// The VM's kernel: a version or a release of `list kernels`, or a bzImage's path [default: the distribution's newest]
+    #[arg(long, value_name = "NAME|VERSION|PATH", value_hint = ValueHint::FilePath, requires = "verify", help_heading = "Virtual machine")]
+    pub(crate) kernel: Option<PathBuf>,
     /// Runs at once [default: the CPUs of this host]
     #[arg(short, long, value_name = "N", value_parser = up_to::<MOST_JOBS>, help_heading = "Host")]
     pub(crate) jobs: Option<NonZeroUsize>,

@@ -1,5 +1,6 @@
 //! `judge`: a verdict on a scheduler, with a score and reasons.
 
+use super::run::tell as tell_progress;
 use crate::args::JudgeArgs;
 use crate::confine::Named;
 use crate::output;
@@ -7,7 +8,7 @@ use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::Target;
 use schedlab_lab::judge::space::space;
 use schedlab_lab::judge::suite::Suite;
-use schedlab_lab::judge::{Key, Trial, refused, source};
+use schedlab_lab::judge::{Key, Trial, refused, source, verify};
 use schedlab_lab::run::deadline::TimeLimit;
 use schedlab_lab::scheduler::{Scheduler, entry};
 use schedlab_lab::shipped;
@@ -33,7 +34,11 @@ pub(crate) fn judge(args: &JudgeArgs, quiet: bool) -> Result<(), Failure> {
     let names = [args.candidate.clone(), args.against.clone()];
     let inputs = entry::names(&names)?;
     let named = Named::new().inputs(inputs).inputs([&args.suite]).outputs([&args.json]);
-    named.enter(&args.host.sandbox, quiet)?;
+    // A VM cannot be started from the sandbox: the real runs are made before it closes.
+    let mut named = Some(named);
+    if !args.verify {
+        enter(&mut named, args, quiet)?;
+    }
     let suite = Suite::find(&args.suite)?;
     let base = match ready(&args.against, base, &[])? {
         Ok(base) => base,
@@ -51,8 +56,24 @@ pub(crate) fn judge(args: &JudgeArgs, quiet: bool) -> Result<(), Failure> {
     }
     let limit = TimeLimit(args.host.time_limit);
     let show_hidden = args.show_hidden;
+    let asked = args.verify.then(|| {
+        let kernel = args.kernel.clone();
+        verify::ask([&candidate, &base], &suite, &key, kernel, &mut |line| tell_progress(line, quiet))
+    });
+    let asked = asked.transpose()?;
+    enter(&mut named, args, quiet)?;
     let trial = Trial { candidate, base, suite, key, show_hidden, jobs: args.jobs, limit };
-    tell(&trial.judge(&|_, _| {})?, json.as_ref())
+    let judgement = trial.judge(&|_, _| {})?;
+    let judgement = match &asked {
+        Some(asked) => verify::joined_with(judgement, asked),
+        None => judgement,
+    };
+    tell(&judgement, json.as_ref())
+}
+
+/// Closes the sandbox, unless it is closed.
+fn enter(named: &mut Option<Named>, args: &JudgeArgs, quiet: bool) -> Result<(), Failure> {
+    named.take().map_or(Ok(()), |named| named.enter(&args.host.sandbox, quiet))
 }
 
 /// Compiles a source; what else a scheduler may be is read in the sandbox.

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use crate::judge::disguise::{Disguised, disguise};
 use crate::judge::key::Key;
+use crate::judge::range::Range;
 use crate::judge::suite::{Suite, SuiteLoad, Work};
 use crate::shipped;
 use crate::workload;
@@ -20,6 +21,43 @@ pub(super) struct Drawn {
     pub(super) seed: u64,
 }
 
+/// One run as a real kernel makes it, without another name or process.
+pub(super) struct Plain {
+    /// The catalogue's workload with its parameters, or a workload file's text.
+    pub(super) work: Work,
+    pub(super) cpus: u32,
+    pub(super) duration: DurationNs,
+    pub(super) seed: u64,
+}
+
+/// CPUs of a VM, where the load leaves a choice: one VM then serves all loads of a shipped suite. Chosen.
+const VM_CPUS: u64 = 2;
+
+/// Draws the run of a load that [`draw`] makes, for a VM.
+pub(super) fn plain(key: &Key, suite: &Suite, load: &SuiteLoad, run: usize) -> Plain {
+    let of = |what: &str| key.prng(&[&suite.name, &load.name, &run.to_string(), what]);
+    let (_, duration, seed) = sizes(load, &of);
+    let cpus = match load.cpus {
+        Range::Whole(low, high) => VM_CPUS.clamp(low, high.max(low)),
+        _ => 1,
+    };
+    Plain {
+        work: work(load, &mut of("parameters")),
+        cpus: u32::try_from(cpus).unwrap_or(u32::MAX),
+        duration,
+        seed,
+    }
+}
+
+/// CPUs, length and seed of a run.
+fn sizes(load: &SuiteLoad, of: &dyn Fn(&str) -> Prng) -> (usize, DurationNs, u64) {
+    let mut sizes = of("machine");
+    let cpus = load.cpus.draw(&mut sizes).parse().unwrap_or(1);
+    let duration = load.duration.draw(&mut sizes).parse().unwrap_or(DurationNs::from_secs(1));
+    // Half of the numbers, so that sums of seeds stay in range.
+    (cpus, duration, of("seed").next_u64() >> 1)
+}
+
 /// Draws a run of a load.
 ///
 /// # Errors
@@ -27,13 +65,9 @@ pub(super) struct Drawn {
 pub(super) fn draw(key: &Key, suite: &Suite, load: &SuiteLoad, run: usize) -> Result<Drawn, Failure> {
     let of = |what: &str| key.prng(&[&suite.name, &load.name, &run.to_string(), what]);
     let refused = |what: String| Failure::usage(format!("suite {}: load {}: {what}", suite.name, load.name));
-    let mut sizes = of("machine");
-    let cpus = load.cpus.draw(&mut sizes).parse().unwrap_or(1);
-    let duration = load.duration.draw(&mut sizes).parse().unwrap_or(DurationNs::from_secs(1));
+    let (cpus, duration, seed) = sizes(load, &of);
     let machine = shipped::machine(&load.machine)?.machine.with_cpus(cpus);
     let machine = machine.map_err(|error| refused(error.to_string()))?;
-    // Half of the numbers, so that sums of seeds stay in range.
-    let seed = of("seed").next_u64() >> 1;
     let scenario = scenario(load, seed, duration, &mut of("parameters"));
     let scenario = scenario.map_err(|failure| refused(failure.text))?;
     let unknown = |name: &&String| {
@@ -49,13 +83,21 @@ pub(super) fn draw(key: &Key, suite: &Suite, load: &SuiteLoad, run: usize) -> Re
 }
 
 fn scenario(load: &SuiteLoad, seed: u64, limit: DurationNs, prng: &mut Prng) -> Result<Scenario, Failure> {
+    match work(load, prng) {
+        Work::Catalogue(spec) => workload::scenario(&spec, seed, Some(limit)),
+        Work::Text(text) => file::parse(&text, "text").map_err(|error| Failure::usage(error.to_string())),
+    }
+}
+
+/// What a load runs, with its parameters drawn.
+fn work(load: &SuiteLoad, prng: &mut Prng) -> Work {
     let mut values: Vec<(&String, String)> =
         load.draw.iter().map(|(key, range)| (key, range.draw(prng))).collect();
     match &load.work {
         Work::Catalogue(name) => {
             let values: Vec<String> = values.iter().map(|(key, value)| format!("{key}={value}")).collect();
             let colon = if values.is_empty() { "" } else { ":" };
-            workload::scenario(&format!("{name}{colon}{}", values.join(",")), seed, Some(limit))
+            Work::Catalogue(format!("{name}{colon}{}", values.join(",")))
         }
         Work::Text(text) => {
             // A parameter may begin another one.
@@ -64,7 +106,7 @@ fn scenario(load: &SuiteLoad, seed: u64, limit: DurationNs, prng: &mut Prng) -> 
             for (key, value) in values {
                 text = text.replace(&format!("${key}"), &value);
             }
-            file::parse(&text, "text").map_err(|error| Failure::usage(error.to_string()))
+            Work::Text(text)
         }
     }
 }

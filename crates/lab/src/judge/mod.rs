@@ -15,6 +15,7 @@ mod score;
 pub mod source;
 pub mod space;
 pub mod suite;
+pub mod verify;
 
 pub use key::Key;
 
@@ -160,9 +161,9 @@ impl Trial {
         };
         let mut faults = faults(&drawn, &candidate, &base);
         if !candidate.record.is_void() {
-            faults.extend(missing(load, &candidate));
+            faults.extend(missing(load, &candidate.record));
         }
-        Ok(Pair { logarithms: logarithms(load, &candidate, &base).map_err(refused)?, faults })
+        Ok(Pair { logarithms: logarithms(load, &candidate.record, &base.record).map_err(refused)?, faults })
     }
 
     fn seen(&self, scheduler: &Scheduler, load: &SuiteLoad, drawn: &Drawn) -> Result<Seen, Failure> {
@@ -226,5 +227,6 @@ pub fn refused(candidate: &str, against: &str, suite: &Suite, key: &Key, why: &s
         more_loads: 0,
         reasons: vec![why.to_string()],
         more_reasons: 0,
+        verify: None,
     }
 }

@@ -1,9 +1,10 @@
 //! The score: how much better than the base, with its interval.
 
-use crate::judge::floors::{Fault, FaultKind, Seen};
+use crate::judge::floors::{Fault, FaultKind};
 use crate::judge::suite::SuiteLoad;
 use schedlab_base::{Better, Metric};
 use schedlab_stats::{Level, Moments, mean, mean_interval};
+use schedlab_trace::RunRecord;
 
 /// A load whose score is shown to lie below this rejects. Chosen: a fifth is what a user notices.
 const WORST_LOAD: f64 = 0.8;
@@ -12,7 +13,7 @@ const WORST_LOAD: f64 = 0.8;
 const WORST_METRIC: f64 = 0.5;
 
 /// A score that is shown to lie below this rejects. Chosen: less than 5 % does not matter.
-const WORST_SCORE: f64 = 0.95;
+pub(super) const WORST_SCORE: f64 = 0.95;
 
 /// No ratio counts for more. Chosen: beyond it one load would decide all.
 const MOST: f64 = 1000.0;
@@ -45,7 +46,7 @@ impl Score {
 }
 
 /// Four digits behind the point.
-fn rounded(value: f64) -> f64 {
+pub(super) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
 
@@ -53,13 +54,17 @@ fn rounded(value: f64) -> f64 {
 ///
 /// # Errors
 /// A metric without a direction, or which the base's own run lacks.
-pub(super) fn logarithms(load: &SuiteLoad, candidate: &Seen, base: &Seen) -> Result<Vec<f64>, String> {
+pub(super) fn logarithms(
+    load: &SuiteLoad,
+    candidate: &RunRecord,
+    base: &RunRecord,
+) -> Result<Vec<f64>, String> {
     load.metrics.iter().map(|name| logarithm(load, name, candidate, base)).collect()
 }
 
-fn logarithm(load: &SuiteLoad, name: &str, candidate: &Seen, base: &Seen) -> Result<f64, String> {
-    let find = |seen: &Seen| seen.record.metrics.iter().find(|metric| metric.name == name).cloned();
-    let under = &base.record.scheduler;
+fn logarithm(load: &SuiteLoad, name: &str, candidate: &RunRecord, base: &RunRecord) -> Result<f64, String> {
+    let find = |run: &RunRecord| run.metrics.iter().find(|metric| metric.name == name).cloned();
+    let under = &base.scheduler;
     let then = find(base).ok_or_else(|| format!("metric {name} has no figure under the base {under}"))?;
     let Some(mine) = find(candidate) else { return Ok(-MOST.ln()) };
     let notice = load.notice.0 as f64 / nanoseconds(&then).unwrap_or(f64::INFINITY);
@@ -89,8 +94,8 @@ pub(super) fn nothing(load: &SuiteLoad) -> Vec<f64> {
 }
 
 /// The fault of a candidate that lacks a figure which the base has.
-pub(super) fn missing(load: &SuiteLoad, candidate: &Seen) -> Option<Fault> {
-    let has = |name: &&String| candidate.record.metrics.iter().any(|metric| metric.name == **name);
+pub(super) fn missing(load: &SuiteLoad, candidate: &RunRecord) -> Option<Fault> {
+    let has = |name: &&String| candidate.metrics.iter().any(|metric| metric.name == **name);
     let name = load.metrics.iter().find(|name| !has(name))?;
     let text = format!("metric {name} has no figure: nothing that it measures has ended");
     Some(Fault { kind: FaultKind::NoFigure, text, tasks: 1 })

@@ -1,0 +1,131 @@
+"""Ranks schedulers in the simulator and on a real kernel, and says how far the two rankings agree.
+
+    schedlab fidelity --vm -c 2 --phases 2 -o cells.json
+    python bench/rank_agreement.py cells.json -c 2
+
+Reads the cells that `schedlab fidelity -o` writes: the figures of both arms for each scheduler and workload. A scheduler's
+place is the geometric mean of its ranks over the workloads, from the best (1) down. Equal figures share their mean rank. The
+output has, for each figure, Kendall's tau of both orders and where the best scheduler of each arm stands in the other arm.
+Which direction of a workload's own figure is better comes from one simulated run of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import subprocess
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+
+Cells = Mapping[str, Mapping[str, float]]
+"""By workload: the figure of each scheduler."""
+
+FIGURES = ("throughput", "wakeup_latency_ns_p95", "run_delay_ns_p95")
+ARMS = ("simulated", "real")
+
+
+def higher_is_better(binary: str, workload: str) -> bool:
+    """The direction of the figure that `fidelity` calls throughput: the workload's first one."""
+    command = [binary, "-q", "sim", "-s", "eevdf", "-w", workload, "-c", "2", "--json", "-"]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return next(iter(json.loads(done.stdout)["runs"][0]["metrics"].values()))["better"] == "higher"
+
+
+def ranks(figures: Mapping[str, float], higher: bool) -> dict[str, float]:
+    """The place of each scheduler, 1 for the best; equal figures share the mean of their places."""
+    sign = -1 if higher else 1
+    values = {name: sign * value for name, value in figures.items()}
+
+    def place(own: float) -> float:
+        less = sum(value < own for value in values.values())
+        return less + (1 + sum(value == own for value in values.values())) / 2
+
+    return {name: place(value) for name, value in values.items()}
+
+
+def mean_ranks(cells: Cells, higher: Mapping[str, bool]) -> dict[str, float]:
+    """The geometric mean of the places over all workloads."""
+    places = [ranks(figures, higher[workload]) for workload, figures in cells.items()]
+    return {name: math.exp(sum(math.log(place[name]) for place in places) / len(places)) for name in places[0]}
+
+
+def tau(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """Kendall's tau-b."""
+    both = ones = others = 0
+    for left, right in combinations(sorted(one), 2):
+        first, second = one[left] - one[right], other[left] - other[right]
+        both += (first * second > 0) - (first * second < 0)
+        ones += first != 0
+        others += second != 0
+    return both / math.sqrt(ones * others) if ones and others else math.nan
+
+
+def of_figure(cells: Sequence[Mapping[str, object]], figure: str, arm: str) -> dict[str, dict[str, float]]:
+    """The figures of one arm, by workload and scheduler, of the workloads that all schedulers have."""
+    found: dict[str, dict[str, float]] = {}
+    for cell in cells:
+        if cell["figure"] == figure:
+            found.setdefault(str(cell["workload"]), {})[str(cell["scheduler"])] = float(str(cell[arm]))
+    most = max((len(figures) for figures in found.values()), default=0)
+    return {workload: figures for workload, figures in found.items() if len(figures) == most}
+
+
+def same_direction(one: Cells, other: Cells, least: float = 1.05) -> tuple[int, int]:
+    """Of the pairs within a workload that differ by 5 % or more in both arms: those in the same order, and all."""
+    same = decided = 0
+    for workload, figures in one.items():
+        for left, right in combinations(figures, 2):
+            ratios = [arm[workload][left] / (arm[workload][right] or math.nan) for arm in (one, other)]
+            if all(ratio > least or 0 <= ratio < 1 / least for ratio in ratios):
+                decided += 1
+                same += (ratios[0] > 1) == (ratios[1] > 1)
+    return same, decided
+
+
+def position(order: Mapping[str, float], name: str) -> int:
+    """How many schedulers are better, and one."""
+    return 1 + sum(value < order[name] for value in order.values())
+
+
+def tell(cells: Sequence[Mapping[str, object]], figure: str, directions: Mapping[str, bool]) -> None:
+    """Prints one figure's rankings."""
+    by_arm = {arm: of_figure(cells, figure, arm) for arm in ARMS}
+    workloads = list(by_arm["real"])
+    higher = {workload: figure == "throughput" and directions[workload] for workload in workloads}
+    orders = {arm: mean_ranks(by_arm[arm], higher) for arm in ARMS}
+    sim, real = orders["simulated"], orders["real"]
+    print(f"\n{figure}: {len(real)} schedulers, {len(workloads)} workloads, tau {tau(sim, real):.2f}")
+    for name in sorted(real, key=real.__getitem__):
+        print(f"  {name:<24} real {real[name]:5.2f}  simulated {sim[name]:5.2f}")
+    best_sim, best_real = (min(order, key=order.__getitem__) for order in (sim, real))
+    print(f"  best in the simulator: {best_sim}, place {position(real, best_sim)} on the real kernel")
+    print(f"  best on the real kernel: {best_real}, place {position(sim, best_real)} in the simulator")
+    own = [
+        tau(ranks(by_arm["simulated"][one], higher[one]), ranks(by_arm["real"][one], higher[one])) for one in workloads
+    ]
+    same, decided = same_direction(by_arm["simulated"], by_arm["real"])
+    print(f"  pairs that differ by 5 % or more in both arms: {same} of {decided} in the same order")
+    print(
+        "  tau by workload:",
+        ", ".join(f"{one.split(':')[0]} {value:.2f}" for one, value in zip(workloads, own, strict=True)),
+    )
+
+
+def main() -> None:
+    """Reads the cells and prints the agreement of each figure."""
+    parser = argparse.ArgumentParser(description="Agreement of two rankings of schedulers")
+    parser.add_argument("cells", type=Path, help="what schedlab fidelity -o has written")
+    parser.add_argument("-c", "--cpus", type=int, default=2)
+    parser.add_argument("--binary", default="schedlab")
+    args = parser.parse_args()
+    cells = [cell for cell in json.loads(args.cells.read_text())["cells"] if cell["cpus"] == args.cpus]
+    workloads = of_figure(cells, "throughput", "real")
+    directions = {workload: higher_is_better(args.binary, workload) for workload in workloads}
+    for figure in FIGURES:
+        tell(cells, figure, directions)
+
+
+if __name__ == "__main__":
+    main()
