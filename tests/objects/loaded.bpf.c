@@ -41,7 +41,7 @@ static long (*ring_output)(void *ring, void *data, u64 size, u64 flags) = (void 
 static void *(*dynptr_data)(void *dynptr, u32 offset, u32 size) = (void *)203;
 static long (*user_ring_drain)(void *ring, void *callback, void *context, u64 flags) = (void *)209;
 
-u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent, nr_of_loader, nr_requests, nr_requested, nr_setup_cpu;
+u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent, nr_of_loader, nr_requests, nr_requested, nr_setup_cpu, nr_switches;
 
 SEC("syscall")
 int setup(struct setup_args *args)
@@ -49,6 +49,14 @@ int setup(struct setup_args *args)
 	nr_setup = args->given;
 	nr_setup_cpu = this_cpu();
 	args->taken = args->given + bonus;
+	return 0;
+}
+
+/* Only the loader asks for it. */
+SEC("?tp_btf/sched_switch")
+int count_switches(u64 *ctx)
+{
+	nr_switches++;
 	return 0;
 }
 

@@ -57,6 +57,8 @@ fn a_loader_takes_part() {
     assert!(counter("nr_sent") > 10);
     // It is a task of its scheduler: each of its turns begins with a wakeup.
     assert!(counter("nr_of_loader") >= turns, "{} wakeups of the loader", counter("nr_of_loader"));
+    // A program that its section marks as optional, and that the loader asked for.
+    assert!(counter("nr_switches") > 0);
     // What it wrote in its user ring buffer arrived once and in order, and what it took back did not.
     assert_eq!((counter("nr_requests"), counter("nr_requested")), (turns, turns));
     assert!(

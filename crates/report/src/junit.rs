@@ -36,7 +36,7 @@ fn text(text: &str) -> String {
 fn case(check: &GateCheck) -> TestCase {
     let unwell = |kind, name: &str, why: &str| {
         let mut status = TestCaseStatus::non_success(kind);
-        status.set_message(text(why)).set_type(name);
+        status.set_message(text(why)).set_type(name).set_description(text(&check.found));
         status
     };
     let status = match &check.outcome {
@@ -49,7 +49,7 @@ fn case(check: &GateCheck) -> TestCase {
         }
     };
     let mut case = TestCase::new(text(&format!("{}: {}", check.scheduler, check.what)), status);
-    case.set_classname(text(&format!("{} on {}", check.cell.workload.name, counted(check.cell.cpus, "CPU"))));
+    case.set_classname(text(&place(&check.cell)));
     case.add_property(Property::new("found", text(&check.found)));
     case
 }

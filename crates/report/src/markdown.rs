@@ -60,7 +60,8 @@ fn outcome(gate: &Gate, comparisons: &[&Comparison]) -> String {
         (true, false) => "passed",
         (true, true) => "compared",
     };
-    let mut text = format!("### schedlab: {word}\n\nVerdicts: {}.", verdicts.join(", "));
+    let verdicts = if verdicts.is_empty() { "none".to_string() } else { verdicts.join(", ") };
+    let mut text = format!("### schedlab: {word}\n\nVerdicts: {verdicts}.");
     if !gate.asked.is_empty() {
         let asked: Vec<String> = gate.asked.iter().map(|asked| code(asked)).collect();
         let _ = write!(text, " Gate ({}): {}.", asked.join(", "), gate.summary());
@@ -74,6 +75,9 @@ fn outcome(gate: &Gate, comparisons: &[&Comparison]) -> String {
 
 /// A row for each scheduler that is compared with the baseline.
 fn table(document: &Document, comparisons: &[&Comparison]) -> String {
+    if comparisons.is_empty() {
+        return String::new();
+    }
     let names = WorkloadNames::of(document.runs.iter().map(|run| &run.workload));
     let mut text = String::from(
         "\n| workload | CPUs | metric | baseline | mean | scheduler | mean | change | verdict |\n|---|--:|---|---|--:|---|--:|--:|---|\n",

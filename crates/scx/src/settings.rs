@@ -141,7 +141,8 @@ pub(crate) fn recorded(
     }
     let run = |name: &String| RunProgram { name: name.clone(), context: Vec::new() };
     let run: Vec<RunProgram> = recorded.on_request.iter().map(run).collect();
-    recorded.left_out.iter().for_each(|name| object.leave_out(name));
+    // A loader may also load what its section marks as optional (`?`).
+    object.load_only(|name| !recorded.left_out.iter().any(|out| out == name));
     for program in not_run(object, &run)? {
         out.leave_out(&program.name);
     }

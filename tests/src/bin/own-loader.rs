@@ -87,7 +87,10 @@ unsafe fn load(path: &CStr, each_turn: fn(u64)) {
         constants.write(BONUS);
         constants.add(1).cast::<u32>().write(std::process::id());
         assert_eq!(bpf::bpf_map__set_max_entries(map(c"weights"), 8), 0);
+        let switches = bpf::bpf_object__find_program_by_name(object, c"count_switches".as_ptr());
+        assert_eq!(bpf::bpf_program__set_autoload(switches, true), 0);
         assert_eq!(bpf::bpf_object__load(object), 0, "cannot load the object");
+        assert!(!bpf::bpf_program__attach(switches).is_null(), "cannot attach the program");
         let weights = bpf::bpf_map__fd(map(c"weights"));
         let (key, value) = (2u32, WEIGHT);
         assert_eq!(update(weights, &key, &value), 0);

@@ -291,9 +291,9 @@ impl Object {
         }
     }
 
-    /// Takes a program that no table names out of those that are loaded.
-    pub fn leave_out(&mut self, name: &str) {
-        self.programs.iter_mut().filter(|program| program.name == name).for_each(|p| p.autoload = false);
+    /// Loads of the programs that no table names those that are `wanted`, whatever their sections say.
+    pub fn load_only(&mut self, wanted: impl Fn(&str) -> bool) {
+        self.programs.iter_mut().for_each(|program| program.autoload = wanted(&program.name));
     }
 
     /// What the object expects to find: kernel functions, kernel variables, kernel configuration.

@@ -120,8 +120,8 @@ impl Conditions {
         let reasons = worst.standing_reasons().join(", ");
         let found = match worst.standing() {
             Standing::Valid => "valid".to_string(),
-            Standing::Suspect => format!("suspect: {reasons}"),
-            Standing::Void => format!("void: {reasons}"),
+            Standing::Suspect => format!("suspect: {reasons}{}", why(worst)),
+            Standing::Void => format!("void: {reasons}{}", why(worst)),
         };
         let asked = self.fail_on.contains(&FailOn::Suspect);
         let outcome = match worst.standing() {
@@ -133,6 +133,16 @@ impl Conditions {
             _ => Outcome::Passed,
         };
         GateCheck { cell: cell_of(worst), scheduler, what: "standing".to_string(), found, outcome }
+    }
+}
+
+/// Why a run does not count: what ejected its scheduler, or its first warning.
+fn why(run: &RunRecord) -> String {
+    let exit = &run.exit;
+    match (exit.kind.is_ejection(), run.warnings.first()) {
+        (true, _) => format!(" ({}: {})", exit.reason, exit.message),
+        (false, Some(warning)) => format!(" ({})", warning.text),
+        (false, None) => String::new(),
     }
 }
 

@@ -163,7 +163,8 @@ impl Draft {
         self.scenario.name = "hunt".to_string();
         self.long = self.prng.chance(1, 16);
         let length = match self.below(4) {
-            _ if self.long => 35_000,
+            // A watchdog of 30 s looks every 15 s: what hangs from the start on is seen after 45 s.
+            _ if self.long => 47_000,
             0 | 1 => 200 + self.below(800),
             _ => 1000 + self.below(5000),
         };

@@ -4,7 +4,7 @@ use super::case::Case;
 use super::property::{Property, Trouble};
 use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_trace::{Event, EventKind, Sink, TaskState};
-use schedlab_workload::{Attribute, Scenario};
+use schedlab_workload::{Attribute, Op, Scenario, TaskSpec};
 
 /// For how long, in one wait of a task, all CPUs that it may use may be idle. Chosen: some ticks of the slowest clock.
 const IDLE_BOUND: DurationNs = DurationNs::from_ms(40);
@@ -93,11 +93,24 @@ fn changes_affinity(scenario: &Scenario) -> bool {
     scenario.changes.iter().any(|change| matches!(change, Attribute::Affinity(_)))
 }
 
-/// The CPUs of the tasks at the start; all of them where something may change them on the way.
+/// The CPUs that each task of the start may use at some time.
 fn allowed(scenario: &Scenario, all: CpuMask) -> Vec<CpuMask> {
-    let changing = changes_affinity(scenario);
-    let mask = |affinity: Option<&CpuMask>| affinity.filter(|_| !changing).map_or(all, |mask| mask.and(&all));
-    scenario.tasks.iter().map(|task| mask(task.affinity.as_deref())).collect()
+    let own = |task: &TaskSpec| task.affinity.as_deref().map_or(all, |mask| mask.and(&all));
+    let mut masks: Vec<CpuMask> = scenario.tasks.iter().map(own).collect();
+    // A program that changes the task that runs it changes any that does.
+    let runs = |at: usize, program: usize| scenario.tasks[at].program.index() == program;
+    for (number, program) in scenario.programs.iter().enumerate() {
+        for op in program.ops() {
+            let Op::Set { task, change } = op else { continue };
+            let Attribute::Affinity(mask) = &scenario.changes[change.index()] else { continue };
+            for (at, may) in masks.iter_mut().enumerate() {
+                if task.map_or_else(|| runs(at, number), |task| task.index() == at) {
+                    mask.and(&all).iter().for_each(|cpu| may.set(cpu));
+                }
+            }
+        }
+    }
+    masks
 }
 
 impl Sink for LostTasks {
