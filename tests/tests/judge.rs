@@ -184,7 +184,11 @@ fn a_real_kernel_is_asked() {
     let verify = &answer["verify"];
     assert!(text.len() <= MOST_BYTES && verify["kernel"].as_str().unwrap().contains('.'), "{answer}");
     assert_eq!((&verify["of"], &verify["agreeing"]), (&1.into(), &1.into()), "{answer}");
-    assert_eq!((&verify["verdict"], &verify["reversed"]), (&"worse".into(), &Value::Array(vec![])), "{answer}");
+    assert_eq!(
+        (&verify["verdict"], &verify["reversed"]),
+        (&"worse".into(), &Value::Array(vec![])),
+        "{answer}"
+    );
 }
 
 #[test]

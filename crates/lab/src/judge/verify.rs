@@ -147,8 +147,8 @@ fn compared(load: &SuiteLoad, pair: &[Result<RunRecord, Failure>]) -> Result<Res
     Ok(Ok(mean(&logarithms).unwrap_or(0.0)))
 }
 
-/// The judgement with what the real kernel says of it: a reversed load is a reason, a reversed whole rejects, and so does a
-/// scheduler that the real kernel does not keep.
+/// The judgement with what the real kernel says of it. A reversed load is a reason. A reversed whole rejects, and so does a
+/// scheduler that the real kernel ejects.
 pub fn joined_with(mut judgement: Judgement, asked: &Asked) -> Judgement {
     if judgement.loads.is_empty() {
         return judgement;
