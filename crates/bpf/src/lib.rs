@@ -35,7 +35,8 @@ pub mod settings;
 
 pub use code::{Code, CodeBuilder, CodeError, FuncId, Marks};
 pub use engine::{
-    Compiler, Done, Engine, Host, Interpreter, NoHost, NotCompiled, Paused, Progress, SharedAccess, SharedPlace, Vm,
+    Compiler, Done, Engine, Host, Interpreter, NoHost, NotCompiled, Paused, Progress, SharedAccess,
+    SharedPlace, Vm,
 };
 pub use fault::{Access, Fault, FaultKind, Location};
 pub use insn::Insn;

@@ -11,7 +11,9 @@ use crate::kfunc::{self, ROOT_CGROUP_ID};
 use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
 use crate::programs::{self, RunProgram, TimedProgram, check_programs};
-use crate::scheduler::{BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Interleave, Interleaving, Turn, TurnKind};
+use crate::scheduler::{
+    BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Interleave, Interleaving, Turn, TurnKind,
+};
 use crate::settings;
 use crate::state::KernelState;
 use crate::user::{Joined, Recorded};

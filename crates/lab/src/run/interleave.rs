@@ -120,9 +120,8 @@ fn points(accesses: &[Access]) -> [Points; 3] {
     for access in accesses.iter().rev() {
         let later = places.entry(access.shared.place).or_default();
         let soon = later.iter().rev().take_while(|other| other.time.since(access.time) <= LONGEST);
-        let meets = |other: &&&Access| {
-            other.cpu != access.cpu && (access.shared.writes || other.shared.writes)
-        };
+        let meets =
+            |other: &&&Access| other.cpu != access.cpu && (access.shared.writes || other.shared.writes);
         let met = soon.take(64).find(meets).map(|other| other.time.since(access.time));
         if let Some(call) = access.call {
             let add = |points: &mut Points| points.entry(access.insn).or_default().push(Point { call, met });

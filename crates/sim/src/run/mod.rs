@@ -181,11 +181,11 @@ pub fn run<S: SchedExt>(
     scenario: &Scenario,
     class: Class<S>,
 ) -> Result<RunResult<S>, SimError> {
-    catch_unwind(AssertUnwindSafe(|| whole(config, scenario, class))).unwrap_or_else(|payload| {
-        match payload.downcast_ref::<Conflict>() {
-            Some(&Conflict { at, pause }) => Err(SimError::Conflict { at, pause }),
-            None => resume_unwind(payload),
-        }
+    catch_unwind(AssertUnwindSafe(|| whole(config, scenario, class))).unwrap_or_else(|payload| match payload
+        .downcast_ref::<Conflict>(
+    ) {
+        Some(&Conflict { at, pause }) => Err(SimError::Conflict { at, pause }),
+        None => resume_unwind(payload),
     })
 }
 
@@ -359,11 +359,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
-        if self.k.refusal.is_some() || self.k.stop.is_raised() {
-            Err(self.broken_off(time))
-        } else {
-            Ok(())
-        }
+        if self.k.refusal.is_some() || self.k.stop.is_raised() { Err(self.broken_off(time)) } else { Ok(()) }
     }
 
     /// Why a run ends that refuses something, or is to stop.
