@@ -43,7 +43,7 @@ void BPF_STRUCT_OPS(stale_mask_dispatch, s32 cpu, struct task_struct *prev)
 			continue;
 		may_run = bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 		__sync_fetch_and_add(&nr_examined, 1);
-		/* The fault: @p may have lost @cpu since, and nobody looks again. */
+		/* The fault: @p may have lost @cpu since the look. */
 		scx_bpf_dsq_insert(p, may_run ? SCX_DSQ_LOCAL_ON | cpu : SHARED, SLICE, 0);
 		if (!may_run)
 			wake_idle(p);

@@ -136,10 +136,11 @@ impl Conditions {
     }
 }
 
-/// Why a run does not count: what ejected its scheduler, or its first warning.
+/// Why a run does not count: what ejected its scheduler, or the first warning that makes it suspect.
 fn why(run: &RunRecord) -> String {
-    let exit = &run.exit;
-    match (exit.kind.is_ejection(), run.warnings.first()) {
+    let (exit, reasons) = (&run.exit, run.standing_reasons());
+    let warning = run.warnings.iter().find(|one| reasons.iter().any(|reason| *reason == one.kind.name()));
+    match (exit.kind.is_ejection(), warning) {
         (true, _) => format!(" ({}: {})", exit.reason, exit.message),
         (false, Some(warning)) => format!(" ({})", warning.text),
         (false, None) => String::new(),
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(fails(WarningKind::LeftOut), None);
         let suspect = fails(WarningKind::NeverRan).unwrap();
         assert!(
-            suspect.starts_with("old: w on 2 CPUs, seed 1: suspect: never_ran (--fail-on suspect)"),
+            suspect.starts_with("old: w on 2 CPUs, seed 1: suspect: never_ran (probe) (--fail-on suspect)"),
             "{suspect}"
         );
     }

@@ -93,8 +93,8 @@ fn changes_affinity(scenario: &Scenario) -> bool {
     scenario.changes.iter().any(|change| matches!(change, Attribute::Affinity(_)))
 }
 
-/// The CPUs that each task of the start may use at some time; all of them where CPUs leave, since one that is away looks idle and
-/// the kernel widens a mask without a CPU.
+/// The CPUs that each task of the start may use at some time. Where CPUs leave it is all of them: one that is away looks idle, and
+/// the kernel widens a mask that has no CPU left.
 fn allowed(scenario: &Scenario, all: CpuMask) -> Vec<CpuMask> {
     if !scenario.hotplugged().is_empty() {
         return vec![all; scenario.tasks.len()];

@@ -54,7 +54,7 @@ fn draw(
 /// The run with the pauses of a seed.
 ///
 /// # Errors
-/// As of [`draw`].
+/// As of [`Simulation::run_alone`].
 pub fn with_pauses(
     simulation: Simulation,
     scenario: &Scenario,

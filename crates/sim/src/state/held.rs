@@ -25,7 +25,7 @@ impl Default for Held {
 }
 
 /// A path needs what the paused one holds. It would wait, which it cannot here: the run is void. It is what the run's stack is
-/// unwound with, since neither path can go on.
+/// unwound with: neither path has a future.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conflict {
     /// When.
@@ -54,7 +54,7 @@ impl Kernel {
         }
     }
 
-    /// Ends the run, unless the paused path itself goes on.
+    /// Ends the run, unless the paused path itself continues.
     fn conflict(&self) {
         if let Some(pause) = self.held.pause {
             std::panic::resume_unwind(Box::new(Conflict { at: self.ctx.now, pause }));
