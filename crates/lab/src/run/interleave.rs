@@ -2,7 +2,7 @@
 //!
 //! In the kernel the callbacks of several CPUs run at the same time, and each other's steps fall between any two of their
 //! instructions. Elsewhere in the simulator a kernel path runs at once. A list of [`Pause`]s brings the steps back, for as many
-//! callbacks as it names: [`draw`] makes one from a seed, of which each pause can take place.
+//! callbacks as it names: [`with_pauses`] makes one from a seed, of which each pause can take place.
 
 use crate::failure::Failure;
 use crate::run::simulation::Simulation;
