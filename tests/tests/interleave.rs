@@ -2,7 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-use schedlab_tests::{Ended, Schedlab, clang, compile};
+use schedlab_tests::{Ended, Schedlab, clang, compile, root};
 use std::time::Duration;
 
 /// Far more than any of these takes on a busy host.
@@ -68,6 +68,20 @@ fn an_affinity_changes_between_the_look_and_the_dispatch() {
     let (whole, outside) = whole_and_failing(&lab, "stale_mask", "mask.toml");
     assert!(!whole.err.contains("not allowed"), "{whole:?}");
     assert!(outside.err.contains("target CPU 1 not allowed for sleeper/0"), "{outside:?}");
+}
+
+/// The task leaves with the pass, where it once stayed against its affinity.
+#[test]
+fn a_task_loses_its_cpu_while_its_pass_is_laid_down() {
+    if clang().is_none() {
+        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+        return;
+    }
+    let lab = Schedlab::new("laid-down");
+    compile("planted/lost_count", "bpf", &lab.path("lost_count.bpf.o")).unwrap();
+    let case = root().join("tests/cases/laid_down.toml");
+    let run = lab.run(&["sim", "-q", "--case", case.to_str().unwrap(), "-s", "./lost_count.bpf.o"], LIMIT);
+    assert_eq!(run.code, 0, "{run:?}");
 }
 
 #[test]
