@@ -50,7 +50,9 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let limit = TimeLimit(args.host.time_limit);
     let deadline = limit.begin(&format!("run of {} under {}", given.scheduler, given.workload))?;
     let (simulation, scenario, case) = simulation(args, &given)?;
-    let seed = args.interleave.or_else(|| case.as_ref().and_then(|case| case.interleave));
+    // Of a case that runs under the kernel's own class only the load is left.
+    let kept = case.as_ref().filter(|_| simulation.scheduler.object.is_some());
+    let seed = args.interleave.or_else(|| kept.and_then(|case| case.interleave));
     let simulation = match seed {
         Some(seed) => interleaved(simulation, &scenario, seed, &deadline, quiet)?,
         None => simulation,
