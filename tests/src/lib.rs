@@ -138,15 +138,23 @@ pub struct Ended {
     pub err: String,
 }
 
+/// Whether there is a compiler; without one the test is skipped, which is reported.
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+pub fn has_clang() -> bool {
+    let found = clang().is_some();
+    if !found {
+        println!("skipped: {}", schedlab_clang::MISSING);
+    }
+    found
+}
+
 /// A folder for `test` with the object of [the test's own loader](../src/bin/own-loader.rs); nothing where there is no compiler,
 /// which is reported.
 ///
 /// # Panics
 /// When the object does not compile.
-#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 pub fn with_loaded_object(test: &str) -> Option<Schedlab> {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
         return None;
     }
     let lab = Schedlab::new(test);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use schedlab_base::TimeNs;
 use schedlab_live::kernel_image;
-use schedlab_tests::{Schedlab, clang, compile, files};
+use schedlab_tests::{Schedlab, clang, compile, files, has_clang};
 use schedlab_trace::{Printed, RunRecord, WarningKind};
 
 /// Far more than any of these takes on a busy host, boot under emulation included.
@@ -167,8 +167,8 @@ fn a_copy_of_o1_is_o1() {
 /// Objects that use each macro of the headers named scx/: a real kernel's verifier takes them.
 #[test]
 fn a_real_verifier_takes_the_headers() {
-    if clang().is_none() {
-        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
+        return;
     }
     if let Err(error) = kernel_image::find_or_fetch(&mut |_| {}) {
         return println!("skipped on a real kernel: {error}");
@@ -208,8 +208,8 @@ fn printed(lab: &Schedlab, arm: &[&str]) -> Printed {
 
 #[test]
 fn printed_lines_are_told_in_both_arms_and_a_flood_is_counted() {
-    if clang().is_none() {
-        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
+        return;
     }
     let lab = Schedlab::new("prints");
     compile("prints", "bpf", &lab.path("p.bpf.o")).unwrap();
@@ -232,8 +232,8 @@ fn printed_lines_are_told_in_both_arms_and_a_flood_is_counted() {
 /// `-v` shows what the scheduler's callbacks cost, which of its integers have changed and what is in its maps.
 #[test]
 fn the_state_of_a_scheduler_is_shown() {
-    if clang().is_none() {
-        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
+        return;
     }
     let lab = Schedlab::new("state");
     compile("prints", "bpf", &lab.path("p.bpf.o")).unwrap();
@@ -297,8 +297,8 @@ fn a_late_task_gets_its_part_and_no_more() {
 
 #[test]
 fn what_is_left_to_a_loader_is_told() {
-    if clang().is_none() {
-        return println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
+        return;
     }
     let lab = Schedlab::new("unconfigured");
     compile("unconfigured", "bpf", &lab.path("u.bpf.o")).unwrap();

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use schedlab_tests::{Schedlab, clang, compile, files, root, written_headers};
+use schedlab_tests::{Schedlab, compile, files, has_clang, root, written_headers};
 use schedlab_trace::RunRecord;
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -23,13 +23,6 @@ const SOURCES: &str = "SCHEDLAB_SCX_SOURCES";
 /// Flags of the kernel's Makefile for its examples, besides those that every object has.
 const OF_THE_KERNEL: [&str; 4] =
     ["-Wall", "-Wno-compare-distinct-pointer-types", "-Wno-microsoft-anon-tag", "-fms-extensions"];
-
-fn has_clang() -> bool {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
-    }
-    clang().is_some()
-}
 
 /// The first folder of [`SOURCES`] with this one in it; says so where there is none.
 fn sources(within: &str) -> Option<PathBuf> {

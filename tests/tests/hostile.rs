@@ -4,8 +4,6 @@
 //! The objects are those of `tests/objects/hostile`. Time is counted as the processor's, so that a busy host changes no
 //! verdict; a child that hangs or eats the host's memory is killed.
 
-#![allow(clippy::print_stdout, reason = "a skipped test says so")]
-
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
@@ -13,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use schedlab_tests::{Schedlab, clang, compile, root};
+use schedlab_tests::{Schedlab, compile, has_clang, root};
 
 /// Seconds of processor time after which the host ends the child with a signal.
 const MOST_CPU_SECONDS: u32 = 20;
@@ -93,8 +91,7 @@ fn simulate(lab: &Schedlab, object: &Path, messages: &Path) -> Outcome {
 
 /// The object ends as it has to; if it is refused or ejected, its message has one of `reasons`.
 fn is_harmless(name: &str, reasons: &[&str]) {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
         return;
     }
     let lab = lab();

@@ -55,8 +55,7 @@ fn a_switch_takes_no_more_instructions_than_before() {
         println!("skipped: {why}; Debian, Ubuntu: apt-get install valgrind");
         return;
     }
-    if schedlab_tests::clang().is_none() {
-        println!("skipped: {}", schedlab_clang::MISSING);
+    if !schedlab_tests::has_clang() {
         return;
     }
     let bench = bench();

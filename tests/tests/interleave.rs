@@ -1,8 +1,6 @@
 //! Callbacks that are paused in the middle: a race that no order of whole callbacks shows, and runs that stay whole.
 
-#![allow(clippy::print_stdout, reason = "a skipped test says so")]
-
-use schedlab_tests::{Ended, Schedlab, clang, compile, root};
+use schedlab_tests::{Ended, Schedlab, compile, has_clang, root};
 use std::time::Duration;
 
 /// Far more than any of these takes on a busy host.
@@ -47,8 +45,7 @@ fn whole_and_failing(lab: &Schedlab, object: &str, load: &str) -> (Ended, Ended)
 
 #[test]
 fn a_count_that_two_cpus_change_loses_a_step() {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
         return;
     }
     let lab = Schedlab::new("interleave-count");
@@ -59,8 +56,7 @@ fn a_count_that_two_cpus_change_loses_a_step() {
 
 #[test]
 fn an_affinity_changes_between_the_look_and_the_dispatch() {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
         return;
     }
     let lab = Schedlab::new("interleave-mask");
@@ -73,8 +69,7 @@ fn an_affinity_changes_between_the_look_and_the_dispatch() {
 /// The task leaves with the pass, where it once stayed against its affinity.
 #[test]
 fn a_task_loses_its_cpu_while_its_pass_is_laid_down() {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
         return;
     }
     let lab = Schedlab::new("laid-down");

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use schedlab_tests::{Ended, Schedlab, clang, root};
+use schedlab_tests::{Ended, Schedlab, has_clang, root};
 use serde_json::Value;
 
 /// Far more than any of these takes on a busy host.
@@ -34,14 +34,6 @@ const CHEATS: [(&str, &str); 13] = [
     ("endless", "never_ran"),
     ("drops", "starved"),
 ];
-
-fn has_clang() -> bool {
-    let found = clang().is_some();
-    if !found {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
-    }
-    found
-}
 
 fn asked(lab: &Schedlab, candidate: &str, more: &[&str]) -> Ended {
     lab.run(&[&["judge", candidate, "-q"], more].concat(), LIMIT)

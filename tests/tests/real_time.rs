@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use schedlab_live::kernel_image;
-use schedlab_tests::{Schedlab, clang, compile};
+use schedlab_tests::{Schedlab, compile, has_clang};
 use schedlab_trace::RunRecord;
 
 /// Far more than any of these takes on a busy host, boot under emulation included.
@@ -97,8 +97,7 @@ policy = 'rr:27'
 /// A task that dispatch() brings to a CPU starts its deadline server as a wakeup does. Without that it waited for the rest of the run.
 #[test]
 fn a_task_that_dispatch_moves_has_a_server() {
-    if clang().is_none() {
-        println!("skipped: no clang 19 or newer (Debian, Ubuntu: apt-get install clang-19)");
+    if !has_clang() {
         return;
     }
     let lab = Schedlab::new("real-time-moving");

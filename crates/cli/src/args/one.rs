@@ -225,8 +225,8 @@ pub(crate) struct SimArgs {
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) state: Option<PathBuf>,
-    /// Pause callbacks in the middle, between any two instructions, so that other CPUs continue meanwhile as they do in a kernel;
-    /// which and where comes from this seed. Programs are interpreted
+    /// Pause callbacks in the middle, before accesses to what CPUs share, so that other CPUs continue meanwhile. This seed decides
+    /// which callbacks pause, and where. Programs are interpreted
     #[arg(long, value_name = "SEED", help_heading = "During the run")]
     pub(crate) interleave: Option<u64>,
     /// Check the simulated kernel's invariants after every event (slow): a broken one stops the command

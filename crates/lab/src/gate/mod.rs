@@ -138,8 +138,8 @@ impl Conditions {
 
 /// Why a run does not count: what ejected its scheduler, or the first warning that makes it suspect.
 fn why(run: &RunRecord) -> String {
-    let (exit, reasons) = (&run.exit, run.standing_reasons());
-    let warning = run.warnings.iter().find(|one| reasons.iter().any(|reason| *reason == one.kind.name()));
+    let exit = &run.exit;
+    let warning = run.warnings.iter().find(|one| one.kind.standing() != Standing::Valid);
     match (exit.kind.is_ejection(), warning) {
         (true, _) => format!(" ({}: {})", exit.reason, exit.message),
         (false, Some(warning)) => format!(" ({})", warning.text),

@@ -17,17 +17,7 @@ impl Case {
         let mut prng = Prng::new(seed);
         let machine = machine(&mut prng);
         let scenario = Draft::new(prng, machine.cpu_count()).scenario();
-        let settings = settings(&mut Prng::stream(seed, 1), tunables);
-        Case {
-            seed,
-            machine,
-            scenario,
-            settings,
-            presence: Presence::default(),
-            kernel: None,
-            interleave: None,
-            checked: true,
-        }
+        drawn(seed, machine, scenario, tunables)
     }
 
     /// The case of a seed for a hunt: few CPUs and tasks, in runs long enough for a task to starve. CPUs leave and return, and a
@@ -38,17 +28,7 @@ impl Case {
         let mut draft = Draft::new(Prng::stream(seed, 2), machine.cpu_count());
         draft.shorten();
         let scenario = draft.scenario();
-        let settings = settings(&mut Prng::stream(seed, 1), tunables);
-        let mut case = Case {
-            seed,
-            machine,
-            scenario,
-            settings,
-            presence: Presence::default(),
-            kernel: None,
-            interleave: None,
-            checked: true,
-        };
+        let mut case = drawn(seed, machine, scenario, tunables);
         if !stays {
             case.presence = presence(&mut prng, case.length());
         }
@@ -63,6 +43,20 @@ impl Case {
             *cpu = Cpu { core: number, llc: 0, node: 0 };
         }
         case
+    }
+}
+
+/// The case of a seed with this machine and load; its settings are drawn.
+fn drawn(seed: u64, machine: Machine, scenario: Scenario, tunables: &[Tunable]) -> Case {
+    Case {
+        seed,
+        machine,
+        scenario,
+        settings: settings(&mut Prng::stream(seed, 1), tunables),
+        presence: Presence::default(),
+        kernel: None,
+        interleave: None,
+        checked: true,
     }
 }
 

@@ -93,7 +93,7 @@ fn changes_affinity(scenario: &Scenario) -> bool {
     scenario.changes.iter().any(|change| matches!(change, Attribute::Affinity(_)))
 }
 
-/// The CPUs that each task of the start may use at some time. Where CPUs leave it is all of them: one that is away looks idle, and
+/// The CPUs that each task of the start may use at some time. Where CPUs leave, that is all of them: one that is away looks idle, and
 /// the kernel widens a mask that has no CPU left.
 fn allowed(scenario: &Scenario, all: CpuMask) -> Vec<CpuMask> {
     if !scenario.hotplugged().is_empty() {

@@ -28,7 +28,7 @@ pub(crate) fn mutate(case: &Case, other: &Case, tunables: &[Tunable], prng: &mut
     interleaved(new, prng)
 }
 
-/// The longest run with interleaved callbacks. Chosen: it is made several times, and a task that is lost in it starves for long.
+/// The longest run with interleaved callbacks. Chosen: such a case is run several times, and a task that is lost early still starves for more than 1 s.
 const INTERLEAVED: DurationNs = DurationNs::from_secs(2);
 
 /// The case with interleaved callbacks, by a seed, or without: half of the cases each.

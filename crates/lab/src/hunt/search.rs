@@ -28,7 +28,7 @@ const SEEDS: u64 = 3;
 /// A scheduler is worse whose tasks get so many percent of the CPU time, or less.
 const WORSE_PERCENT: u64 = 80;
 
-/// A load of which less is to be seen than this part of one CPU tells nothing. Chosen: what starts and ends of runs do not make.
+/// A load that uses less than this part of one CPU tells nothing. Chosen: more than the start and the end of a run account for.
 const MUCH: u64 = 10;
 
 /// Cases that are kept at most; those that reached least go first. Chosen: each is a few KiB.
@@ -306,7 +306,7 @@ impl Hunt {
     }
 }
 
-/// Host time that a find may take to be made smaller, behind the budget if need be.
+/// Host time that a find may take to be made smaller, beyond the budget if need be.
 const SHRINKING: Duration = Duration::from_secs(60);
 
 /// A case that does not fit the scheduler is no find.

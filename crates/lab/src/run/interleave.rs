@@ -1,7 +1,7 @@
 //! Interleavings: which callbacks of a run are paused in the middle, so that other CPUs continue meanwhile.
 //!
-//! In the kernel the callbacks of several CPUs run at the same time, and each other's steps fall between any two of their
-//! instructions. Elsewhere in the simulator a kernel path runs at once. A list of [`Pause`]s brings the steps back, for as many
+//! In the kernel the callbacks of several CPUs run at the same time: the steps of one fall between any two instructions of another.
+//! Elsewhere in the simulator a kernel path runs at once. A list of [`Pause`]s brings the steps back, for as many
 //! callbacks as it names: [`with_pauses`] makes one from a seed, of which each pause can take place.
 
 use crate::failure::Failure;
@@ -69,7 +69,7 @@ pub fn with_pauses(
 #[derive(Clone, Copy, Debug)]
 struct Point {
     call: u64,
-    /// When another CPU accesses the same, one of both writing; nothing where none does soon.
+    /// When another CPU accesses the same, one of the two writing; nothing where none does soon.
     met: Option<DurationNs>,
 }
 

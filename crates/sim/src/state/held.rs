@@ -24,8 +24,8 @@ impl Default for Held {
     }
 }
 
-/// A path needs what the paused one holds. It would wait, which it cannot here: the run is void. It is what the run's stack is
-/// unwound with: neither path has a future.
+/// A path needs what the paused one holds. It would wait, which it cannot here: the run is void. The run's stack is unwound with
+/// this value, because neither path can continue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conflict {
     /// When.
