@@ -3,7 +3,12 @@
     schedlab fidelity --vm -c 2 --phases 2 -o cells.json
     python bench/rank_agreement.py cells.json -c 2
 
-Reads the cells that `schedlab fidelity -o` writes: the figures of both arms for each scheduler and workload. A scheduler's
+    schedlab compare -s A,B,... -w chat -w schbench -m vm-icount -c 2 --json simulated.json
+    schedlab compare -s A,B,... -w chat -w schbench --vm --icount=4 -c 2 --json real.json
+    python bench/rank_agreement.py simulated.json --real real.json -c 2
+
+Reads the cells that `schedlab fidelity -o` writes, the figures of both arms for each scheduler and workload; or results of both
+arms, whose figures are means over the seeds. A scheduler's
 place is the geometric mean of its ranks over the workloads, from the best (1) down. Equal figures share their mean rank. The
 output has, for each figure, Kendall's tau of both orders and where the best scheduler of each arm stands in the other arm.
 Which direction of a workload's own figure is better comes from one simulated run of it.
@@ -18,6 +23,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 
 Cells = Mapping[str, Mapping[str, float]]
 """By workload: the figure of each scheduler."""
@@ -43,6 +49,38 @@ def ranks(figures: Mapping[str, float], higher: bool) -> dict[str, float]:
         return less + (1 + sum(value == own for value in values.values())) / 2
 
     return {name: place(value) for name, value in values.items()}
+
+
+def cells_of(results: Sequence[Path], arm: str) -> list[dict[str, object]]:
+    """The cells of one arm: each figure of a workload and scheduler, the mean over its seeds; runs that were ejected left out."""
+    samples: dict[tuple[str, str, int, str], list[float]] = {}
+    for run in (run for path in results for run in json.loads(path.read_text())["runs"]):
+        if run["exit"]["kind"] != "none":
+            continue
+        metrics = run["metrics"]
+        values = {"throughput": next(iter(metrics.values())), **{name: metrics.get(name) for name in FIGURES[1:]}}
+        for figure, metric in values.items():
+            if metric is not None:
+                key = (words(run["workload"]), run["scheduler"], run["cpus"], figure)
+                samples.setdefault(key, []).append(metric["value"])
+    return [
+        {"workload": workload, "scheduler": scheduler, "cpus": cpus, "figure": figure, arm: fmean(values)}
+        for (workload, scheduler, cpus, figure), values in samples.items()
+    ]
+
+
+def words(workload: Mapping[str, object]) -> str:
+    """The workload as `-w` takes it."""
+    params = ",".join(f"{name}={value}" for name, value in dict(workload.get("params") or {}).items())
+    return f"{workload['name']}:{params}" if params else str(workload["name"])
+
+
+def joined(simulated: Sequence[dict[str, object]], real: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Cells with the figures of both arms."""
+    own = ("workload", "scheduler", "cpus", "figure")
+    known = {tuple(cell[name] for name in own): cell for cell in simulated}
+    pairs = ((known.get(tuple(cell[name] for name in own)), cell) for cell in real)
+    return [{**one, **other} for one, other in pairs if one is not None]
 
 
 def mean_ranks(cells: Cells, higher: Mapping[str, bool]) -> dict[str, float]:
@@ -116,11 +154,16 @@ def tell(cells: Sequence[Mapping[str, object]], figure: str, directions: Mapping
 def main() -> None:
     """Reads the cells and prints the agreement of each figure."""
     parser = argparse.ArgumentParser(description="Agreement of two rankings of schedulers")
-    parser.add_argument("cells", type=Path, help="what schedlab fidelity -o has written")
+    parser.add_argument("cells", type=Path, help="what schedlab fidelity -o has written, or simulated results")
+    parser.add_argument("--real", type=Path, nargs="+", help="results of the real kernel; CELLS has simulated ones then")
     parser.add_argument("-c", "--cpus", type=int, default=2)
     parser.add_argument("--binary", default="schedlab")
     args = parser.parse_args()
-    cells = [cell for cell in json.loads(args.cells.read_text())["cells"] if cell["cpus"] == args.cpus]
+    if args.real:
+        cells = joined(cells_of([args.cells], "simulated"), cells_of(args.real, "real"))
+    else:
+        cells = json.loads(args.cells.read_text())["cells"]
+    cells = [cell for cell in cells if cell["cpus"] == args.cpus]
     workloads = of_figure(cells, "throughput", "real")
     directions = {workload: higher_is_better(args.binary, workload) for workload in workloads}
     for figure in FIGURES:

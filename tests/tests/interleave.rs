@@ -90,6 +90,7 @@ fn interleaved_runs_are_whole_and_repeat() {
             let [one, two] = [(), ()].map(|()| lab.run(&[&run[..], &["--json", "-"]].concat(), LIMIT));
             assert_eq!(one.code, 0, "{one:?}");
             assert!(one.out == two.out, "{scheduler}, seed {seed}");
+            assert!(one.out.contains("\"pauses\":"), "the results say that the run was interleaved");
         }
     }
     let fair = lab.run(&["sim", "-q", "-s", "eevdf", "-w", "cpuhog", "--interleave", "1"], LIMIT);

@@ -1,7 +1,7 @@
 //! Schedulers with a planted fault each (`tests/objects/planted`): `schedlab hunt` finds it, and makes it small. The scheduler without
 //! a fault shows none of it. Searches are counted in cases, so that a slow host finds the same.
 
-use schedlab_lab::hunt::{Case, CaseFile, Hunt, Hunted, Property, judge, keep};
+use schedlab_lab::hunt::{Again, Case, CaseFile, Hunt, Hunted, Property, judge, keep};
 use schedlab_lab::run::defect;
 use schedlab_lab::scheduler::Scheduler;
 use std::num::NonZeroUsize;
@@ -31,18 +31,24 @@ fn hunt(new: &Scheduler, old: Option<&Scheduler>, properties: &[Property]) -> Hu
 
 fn hunt_for(cases: u64, new: &Scheduler, old: Option<&Scheduler>, properties: &[Property]) -> Hunted {
     defect::install();
-    let hunt = Hunt {
+    let (old, properties) = (old.cloned(), properties.to_vec());
+    let hunt = Hunt { old, properties, runs: Some(cases), ..search(new) };
+    hunt.run(&|_| {}).expect("the scheduler runs")
+}
+
+/// A search that ends with the first find.
+fn search(new: &Scheduler) -> Hunt {
+    Hunt {
         new: new.clone(),
-        old: old.cloned(),
-        properties: properties.to_vec(),
+        old: None,
+        properties: Property::NAMED.to_vec(),
         seed: 1,
-        runs: Some(cases),
+        runs: Some(CASES),
         budget: None,
         jobs: NonZeroUsize::new(2).expect("two"),
         kernel: None,
         first: true,
-    };
-    hunt.run(&|_| {}).expect("the scheduler runs")
+    }
 }
 
 /// A few of the faults, each by the property that it breaks: the find has at most 4 tasks and 2 CPUs, and its file is the same run.
@@ -56,7 +62,7 @@ fn planted_faults_are_found_and_made_small() {
         ("wrong_queue", Property::Lost),
     ] {
         let scheduler = object(name);
-        let hunted = hunt(&scheduler, None, &[property]);
+        let hunted = hunt(&scheduler, None, std::slice::from_ref(&property));
         let find = hunted.finds.first().unwrap_or_else(|| panic!("{name}: {:?}", hunted.far));
         assert_eq!(find.trouble.property, Some(property), "{name}: {:?}", find.trouble);
         let (tasks, cpus) = (find.case.scenario.tasks.len(), find.case.machine.cpu_count());
@@ -75,13 +81,41 @@ fn planted_faults_are_found_and_made_small() {
 #[test]
 fn a_difference_is_found_and_equal_schedulers_differ_in_nothing() {
     let (faulty, sound) = (object("wrong_queue"), object("sound"));
-    let equal = hunt(&faulty, Some(&faulty), &Property::ALL);
+    let equal = hunt(&faulty, Some(&faulty), &Property::NAMED);
     assert!(equal.finds.is_empty(), "{:?}", equal.finds);
-    let differ = hunt(&faulty, Some(&sound), &Property::ALL);
+    let differ = hunt(&faulty, Some(&sound), &Property::NAMED);
     assert_eq!(differ.finds.len(), 1);
     let graver = [Property::Stall, Property::Affinity, Property::Lost, Property::Starved];
     let alone = hunt(&sound, None, &graver);
     assert!(alone.finds.is_empty(), "{:?}", alone.finds.first().map(|find| &find.trouble));
+}
+
+/// A condition on figures is a property like the others: found, made small, kept and shown again. Beside an older scheduler it is no
+/// find where both meet it, and it may compare the two.
+#[test]
+fn a_condition_is_looked_for() {
+    let scheduler = object("sound");
+    let condition: Property = "context_switches > 100 && cpus > 1".parse().unwrap();
+    let hunted = hunt(&scheduler, None, std::slice::from_ref(&condition));
+    let find = hunted.finds.first().unwrap_or_else(|| panic!("{:?}", hunted.far));
+    assert!(find.trouble.words.contains("cpus was 2, context_switches was "), "{:?}", find.trouble);
+    let file = CaseFile::read(&keep(&folder(), find, &scheduler, None).unwrap()).unwrap();
+    let case = file.case().unwrap();
+    let record = judge(&scheduler, &case).record.expect("it runs");
+    let again = Again::new(&case, file.trouble().property).troubles(&record);
+    assert_eq!((again, file.compares()), (vec![file.trouble()], false));
+
+    assert!(hunt(&scheduler, Some(&scheduler), &[condition]).finds.is_empty());
+    let compared: Property =
+        "idle_beside_waiting_ns > 20ms + 2 * old.idle_beside_waiting_ns".parse().unwrap();
+    let differ = hunt(&object("no_kick"), Some(&scheduler), std::slice::from_ref(&compared));
+    let find = differ.finds.first().unwrap_or_else(|| panic!("{:?}", differ.far));
+    let path = keep(&folder(), find, &object("no_kick"), Some(&scheduler)).unwrap();
+    assert!(CaseFile::read(&path).unwrap().compares());
+
+    let wrong = Hunt { properties: vec!["contextswitches > 1".parse().unwrap()], ..search(&scheduler) };
+    let said = wrong.run(&|_| {}).unwrap_err().text;
+    assert!(said.contains("no figure 'contextswitches' (did you mean 'context_switches'?)"), "{said}");
 }
 
 /// Two callbacks at a time lose a step of the count; one at a time never does.

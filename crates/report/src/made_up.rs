@@ -53,6 +53,7 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
         provenance: Provenance {
             object: Some("ab12".into()),
             build: Some("0.1".into()),
+            pauses: Some(3),
             ..Provenance::default()
         },
         trace_hash: Some("00ff".into()),

@@ -123,6 +123,9 @@ pub(crate) struct ProvenanceFile {
     /// What the workload uses of the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mechanisms: Option<Vec<String>>,
+    /// Callbacks that paused in the middle, in an interleaved run (`--interleave`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pauses: Option<u64>,
 }
 
 /// Between which values a real kernel's figures lie; or why that is not known.
@@ -322,24 +325,27 @@ impl WarningFile {
 
 impl ProvenanceFile {
     pub(crate) fn new(provenance: &Provenance) -> ProvenanceFile {
-        let Provenance { object, workload, machine, build, mechanisms } = provenance.clone();
+        let Provenance { object, workload, machine, build, mechanisms, pauses } = provenance.clone();
         ProvenanceFile {
             object_sha256: object,
             workload_sha256: workload,
             machine_sha256: machine,
             build,
             mechanisms,
+            pauses,
         }
     }
 
     pub(crate) fn read(self) -> Provenance {
-        let ProvenanceFile { object_sha256, workload_sha256, machine_sha256, build, mechanisms } = self;
+        let ProvenanceFile { object_sha256, workload_sha256, machine_sha256, build, mechanisms, pauses } =
+            self;
         Provenance {
             object: object_sha256,
             workload: workload_sha256,
             machine: machine_sha256,
             build,
             mechanisms,
+            pauses,
         }
     }
 }

@@ -234,6 +234,8 @@ pub struct Provenance {
     pub build: Option<String>,
     /// The mechanisms of the kernel that the workload uses, in alphabetical order; nothing where that is not known.
     pub mechanisms: Option<Vec<String>>,
+    /// Callbacks that were paused in the middle while other CPUs continued; nothing where none was to be.
+    pub pauses: Option<u64>,
 }
 
 /// What is known of a real kernel's figures where a simulated run has its own.

@@ -138,6 +138,8 @@ class Provenance:
     """Version of the command and hash of its sources."""
     mechanisms: list[str] | None = None
     """What the workload uses of the kernel."""
+    pauses: int | None = None
+    """Callbacks that paused in the middle, in an interleaved run (`--interleave`)."""
 
 
 @dataclass(frozen=True)

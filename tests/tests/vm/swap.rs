@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use schedlab_live::vm::VmOutput;
 
-use super::{Lab, check, check_end, number_of};
+use super::{Lab, check_end, number_of};
 
 /// The workloads `swap-*`, one for each kind but `wait`.
 const KINDS: [&str; 17] = [
@@ -107,15 +107,24 @@ fn run(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<Vec<Figures
     (0..cases.len()).map(figures).collect()
 }
 
-/// Prints the figures. Each case must be served about as well as alone, and much better than without SWAP.
+/// Runs the cases and prints their figures. Each case must be served about as well as alone, and much better than without SWAP.
 ///
-/// Alone, the server of a lock begins before the client asks, hence less than its service.
-fn each_is_served(cases: &[Case], figures: &[Figures]) -> Result<(), String> {
-    let told: Vec<String> = cases.iter().zip(figures).map(|(case, figures)| case.tell(figures)).collect();
-    let bad =
-        told.iter().zip(cases.iter().zip(figures)).filter(|(_, (case, figures))| !served(case, figures));
-    let bad: Vec<&str> = bad.map(|(text, _)| text.as_str()).collect();
-    check(bad.is_empty(), bad.join("\n"))
+/// Alone, the server of a lock begins before the client asks, hence less than its service. A case that is not served runs once more:
+/// one late iteration shows in a mean of 12. Seen once in some hundred runs, 137 ms where 62 are usual; SWAP that does not serve is
+/// late each time.
+fn each_is_served(lab: &Lab, policy: &str, cpus: u32, cases: &[Case]) -> Result<(), String> {
+    let mut left = cases.to_vec();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let figures = run(lab, policy, cpus, &left)?;
+        let rows = left.into_iter().zip(figures).map(|(case, figures)| (case.tell(&figures), case, figures));
+        let bad = rows.filter(|(_, case, figures)| !served(case, figures));
+        (told, left) = bad.map(|(text, case, _)| (text, case)).unzip();
+        if left.is_empty() {
+            return Ok(());
+        }
+    }
+    Err(told.join("\n"))
 }
 
 fn served(case: &Case, Figures { alone, with, without }: &Figures) -> bool {
@@ -140,13 +149,13 @@ fn each_kind(cpus: u32, service: u32, iterations: u32, more: &'static str) -> [C
 /// gives a server that sleeps every now and then no more than hogs get; O(1) takes holders of locks and children for interactive.
 pub(super) fn brings_providers_forward(lab: &Lab) -> Result<(), String> {
     let cases = [each_kind(1, SERVICE, 6, ""), each_kind(1, SERVICE, 6, ",important=fifo")].concat();
-    each_is_served(&cases, &run(lab, "bsd4", 1, &cases)?)
+    each_is_served(lab, "bsd4", 1, &cases)
 }
 
 /// Each kind on two CPUs, where the server may wait on the other one.
 pub(super) fn brings_providers_forward_on_two_cpus(lab: &Lab) -> Result<(), String> {
     let cases = each_kind(2, SERVICE, 8, "");
-    each_is_served(&cases, &run(lab, "bsd4", 2, &cases)?)
+    each_is_served(lab, "bsd4", 2, &cases)
 }
 
 /// The 18th kind, a child that its parent waits for; under 2.4's policy, which gives a child no more than hogs get. 4BSD
@@ -163,7 +172,7 @@ pub(super) fn brings_children_forward(lab: &Lab) -> Result<(), String> {
             gain: 3.0,
             more,
         });
-        each_is_served(&cases, &run(lab, "vanilla", cpus, &cases)?)?;
+        each_is_served(lab, "vanilla", cpus, &cases)?;
     }
     Ok(())
 }
@@ -180,5 +189,5 @@ pub(super) fn bounds_priority_inversion(lab: &Lab) -> Result<(), String> {
         gain: 10.0,
         more,
     });
-    each_is_served(&cases, &run(lab, "o1", 1, &cases)?)
+    each_is_served(lab, "o1", 1, &cases)
 }

@@ -13,6 +13,8 @@ use std::path::PathBuf;
 Examples:
   schedlab hunt -s ./mine.bpf.o --budget 10m --cases finds
   schedlab hunt -s ./mine.bpf.o --property stall --property lost --first
+  schedlab hunt -s ./mine.bpf.o --property 'wakeup_latency_ns_p99 > 50ms && cpu_busy_fraction < 0.5'
+  schedlab hunt -s ./new.bpf.o,./old.bpf.o --property 'context_switches > 2 * old.context_switches'
   schedlab hunt -s ./new.bpf.o,./old.bpf.o            what the new one shows and the old one does not
   schedlab hunt -s 'exec:./scx_mine --slice-us 5000' --runs 500
   schedlab sim --case finds/mine.bpf.o-starved-7.toml   the same run again
@@ -20,7 +22,8 @@ Examples:
 Properties: starved (a task ran nothing or far too little), idle-beside (CPUs idled while tasks waited that they may run), \
 affinity (a task on a CPU that it may not use), lost (a task that waited while all its CPUs idled), stall (the scheduler was \
 ejected), inversion (a task of low weight got far more of what it wanted than one of high weight), worse (with two schedulers: less \
-than 80 % of the CPU time for the tasks, with three seeds).
+than 80 % of the CPU time for the tasks, with three seeds). A condition names metrics and counters of a run, cpus, tasks, \
+duration_ns, work_ns and ejected; with two schedulers old.NAME is the older one's figure.
 
 Cases are random at first: tasks, CPUs, ticks, tunables, changes of nice values and affinity, CPUs that leave and return, \
 schedulers that are attached late. A case that takes a callback through its program in a new way is kept, and further cases are made \
@@ -32,8 +35,9 @@ pub(crate) struct HuntArgs {
     /// own loader), or eevdf; NAME[VAR=VALUE,..] sets tunables, which are not changed then
     #[arg(short, long = "schedulers", alias = "scheduler", value_name = "NEW[,OLD]", required = true)]
     pub(crate) schedulers: Vec<String>,
-    /// Look for this alone; may be given several times [default: all that apply]
-    #[arg(long = "property", value_name = "NAME")]
+    /// Look for this alone: a property's name, or a condition on a run's figures; may be given several times [default: all that
+    /// apply]
+    #[arg(long = "property", value_name = "NAME|CONDITION")]
     pub(crate) properties: Vec<Property>,
     /// Host time of the search (30s, 10m) [default: 1m without --runs, else no limit]
     #[arg(long, value_name = "TIME", value_parser = some_time)]

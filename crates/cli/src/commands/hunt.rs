@@ -54,11 +54,16 @@ pub(crate) fn hunt(args: &HuntArgs, quiet: bool) -> Result<(), Failure> {
 /// What is looked for.
 fn properties(args: &HuntArgs, two: bool) -> Result<Vec<Property>, Failure> {
     let wanted = &args.properties;
-    if wanted.contains(&Property::Worse) && !two {
-        let text = "--property worse: it compares two schedulers; write -s NEW,OLD";
-        return Err(Failure::usage(text));
+    let compares = |one: &&Property| match one {
+        Property::Condition(condition) => condition.compares(),
+        named => **named == Property::Worse,
+    };
+    if let Some(one) = wanted.iter().find(compares).filter(|_| !two) {
+        return Err(Failure::usage(format!(
+            "--property {one}: it compares two schedulers; write -s NEW,OLD"
+        )));
     }
-    let all = Property::ALL.into_iter().filter(|one| two || *one != Property::Worse);
+    let all = Property::NAMED.into_iter().filter(|one| two || *one != Property::Worse);
     Ok(if wanted.is_empty() { all.collect() } else { wanted.clone() })
 }
 
@@ -90,7 +95,7 @@ fn finds(hunt: &Hunt, hunted: &Hunted, args: &HuntArgs) -> Result<String, Failur
         let _ = writeln!(
             text,
             "{} in case {runs}: {}\n  {}, made of {}",
-            trouble.property.map_or("defect of schedlab", Property::name),
+            trouble.property.as_ref().map_or("defect of schedlab", Property::name),
             trouble.words,
             size(case.scenario.tasks.len(), case.machine.cpu_count()),
             size(from.0, from.1)
@@ -124,7 +129,7 @@ fn end_words(hunted: &Hunted) -> String {
 
 /// Exit code 1 where something was found.
 fn verdict(hunted: &Hunted) -> Result<(), Failure> {
-    let names: Vec<&str> =
-        hunted.finds.iter().map(|find| find.trouble.property.map_or("defect", Property::name)).collect();
+    let name = |find: &Find| find.trouble.property.as_ref().map_or("defect", Property::name).to_string();
+    let names: Vec<String> = hunted.finds.iter().map(name).collect();
     if names.is_empty() { Ok(()) } else { Err(Failure::failed(format!("found: {}", names.join(", ")))) }
 }

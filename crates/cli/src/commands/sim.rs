@@ -57,7 +57,8 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         Some(seed) => interleaved(simulation, &scenario, seed, &deadline, quiet)?,
         None => simulation,
     };
-    let again = case.as_ref().map(Again::new);
+    let property = given.case.as_ref().and_then(|file| file.trouble().property);
+    let again = case.as_ref().map(|case| Again::new(case, property));
     if simulation.scheduler.object.is_some() {
         announce_engine(simulation.engine, quiet);
     }
@@ -155,6 +156,10 @@ fn shown_again(file: &CaseFile, again: &Again<'_>, record: &RunRecord) -> String
         _ => "another run than the one that was kept",
     };
     match found {
+        None if file.compares() => format!(
+            "the case compares two schedulers ({}), which one run does not show ({same}); it was: {}",
+            file.property, file.saw
+        ),
         Some(found) => format!("the case shows {} again ({same}): {}", file.property, found.words),
         None => format!("the case does not show {} ({same}); it was: {}", file.property, file.saw),
     }

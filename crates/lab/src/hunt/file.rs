@@ -142,6 +142,14 @@ impl CaseFile {
         let property: Option<Property> = self.property.parse().ok();
         Trouble::new(property, &self.kind, self.saw.clone())
     }
+
+    /// Whether the case shows a difference between two schedulers, which one run does not show.
+    pub fn compares(&self) -> bool {
+        match self.trouble().property {
+            Some(Property::Condition(condition)) => condition.compares(),
+            property => property == Some(Property::Worse),
+        }
+    }
 }
 
 /// The text of a case file.
@@ -151,7 +159,7 @@ pub(crate) fn text(find: &Find, new: &Scheduler, old: Option<&Scheduler>) -> Str
     let mut line = |name: &str, value: &str| {
         let _ = writeln!(text, "{name} = {}", quoted(value));
     };
-    line("property", trouble.property.map_or("defect", Property::name));
+    line("property", trouble.property.as_ref().map_or("defect", Property::name));
     line("kind", &trouble.kind);
     line("saw", &trouble.words);
     if let Some(hash) = outcome.trace_hash() {
@@ -237,7 +245,10 @@ pub fn keep(
     let name = Path::new(&name).file_name().map_or(name.clone(), |file| file.to_string_lossy().into_owned());
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' };
     let name: String = name.chars().map(safe).take(60).collect();
-    let property = find.trouble.property.map_or("defect", Property::name);
+    let property = match &find.trouble.property {
+        Some(Property::Condition(_)) => "condition",
+        named => named.as_ref().map_or("defect", Property::name),
+    };
     let path = folder.join(format!("{name}-{property}-{}.toml", find.case.seed));
     let story_path = path.with_extension("txt");
     let written = |path: &Path, text: &str| {

@@ -59,13 +59,14 @@ pub(crate) fn judge_with(scheduler: &Scheduler, case: &Case, sinks: Vec<SharedSi
 #[derive(Debug)]
 pub struct Again<'a> {
     case: &'a Case,
+    property: Option<Property>,
     lost: Rc<RefCell<LostTasks>>,
 }
 
 impl<'a> Again<'a> {
-    /// Before the run.
-    pub fn new(case: &'a Case) -> Again<'a> {
-        Again { case, lost: Rc::new(RefCell::new(LostTasks::new(case))) }
+    /// Before the run, of a case that shows a property.
+    pub fn new(case: &'a Case, property: Option<Property>) -> Again<'a> {
+        Again { case, property, lost: Rc::new(RefCell::new(LostTasks::new(case))) }
     }
 
     /// What gets the events.
@@ -76,10 +77,13 @@ impl<'a> Again<'a> {
     /// What went wrong in the run.
     pub fn troubles(&self, record: &RunRecord) -> Vec<Trouble> {
         let mut troubles = of_record(self.case, record);
+        if let Some(Property::Condition(condition)) = &self.property {
+            troubles.extend(condition.of_run(record, None).ok().flatten());
+        }
         if !record.exit.kind.is_ejection() {
             troubles.extend(self.lost.borrow_mut().finish(TimeNs::ZERO + record.duration));
         }
-        troubles.sort_by_key(|one| one.property.map(Property::rank));
+        troubles.sort_by_key(|one| one.property.as_ref().map(Property::rank));
         troubles
     }
 }
@@ -93,7 +97,7 @@ fn run_case(scheduler: &Scheduler, case: &Case, mut sinks: Vec<SharedSink>) -> O
         Some(seed) => interleave::with_pauses(simulation, &case.scenario, seed, &StopFlag::default()),
         None => Ok(simulation),
     };
-    let again = Again::new(case);
+    let again = Again::new(case, None);
     sinks.push(again.sink());
     let watch = Watch { sinks, paths: true, ..Watch::default() };
     let watched = match paused.and_then(|simulation| simulation.run_watched(&case.scenario, watch)) {

@@ -5,6 +5,7 @@
 //! does all of it.
 
 mod case;
+mod condition;
 mod draw;
 mod file;
 mod judge;
@@ -17,6 +18,7 @@ mod story;
 mod tunables;
 
 pub use case::Case;
+pub use condition::Condition;
 pub use file::{CaseFile, NamedScheduler, keep};
 pub use judge::{Again, Outcome, judge};
 pub use property::{Property, Trouble};

@@ -1,6 +1,7 @@
 //! What is looked for in runs: properties that a scheduler should have and one that is searched for does not.
 
 use super::case::Case;
+use super::condition::Condition;
 use schedlab_base::{DurationNs, Nice, Policy, Presence};
 use schedlab_trace::{ExitKind, RunRecord, TaskRecord, WaitScope, WarningKind, WorstWait};
 use schedlab_workload::{Attribute, TaskSpec};
@@ -8,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// What may be wrong with a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Property {
     /// A task was runnable and ran nothing, or far too little.
     Starved,
@@ -24,11 +25,13 @@ pub enum Property {
     Inversion,
     /// The tasks did less than under the older scheduler, whatever the seed.
     Worse,
+    /// A condition on its figures holds.
+    Condition(Condition),
 }
 
 impl Property {
-    /// All of them.
-    pub const ALL: [Property; 7] = [
+    /// All that have names.
+    pub const NAMED: [Property; 7] = [
         Property::Starved,
         Property::IdleBeside,
         Property::Affinity,
@@ -39,16 +42,16 @@ impl Property {
     ];
 
     /// The gravest first: what others may follow from.
-    pub(crate) fn rank(self) -> usize {
+    pub(crate) fn rank(&self) -> usize {
         use Property::*;
         [Stall, Affinity, Lost, Starved, Inversion, IdleBeside, Worse]
             .iter()
-            .position(|one| *one == self)
+            .position(|one| one == self)
             .unwrap_or(7)
     }
 
-    /// The name on the command line and in case files.
-    pub fn name(self) -> &'static str {
+    /// The name on the command line and in case files; of a condition its text.
+    pub fn name(&self) -> &str {
         match self {
             Property::Starved => "starved",
             Property::IdleBeside => "idle-beside",
@@ -57,6 +60,7 @@ impl Property {
             Property::Stall => "stall",
             Property::Inversion => "inversion",
             Property::Worse => "worse",
+            Property::Condition(condition) => condition.text(),
         }
     }
 }
@@ -71,11 +75,18 @@ impl FromStr for Property {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Property, String> {
-        let names = || Property::ALL.map(Property::name);
-        Property::ALL.into_iter().find(|property| property.name() == text).ok_or_else(|| {
-            let near = schedlab_base::did_you_mean(text, names());
-            format!("no property '{text}'{near}; there are: {}", names().join(", "))
-        })
+        if let Some(named) = Property::NAMED.into_iter().find(|property| property.name() == text) {
+            return Ok(named);
+        }
+        if text.contains(['<', '>', '=', '!', ' ']) {
+            return Condition::parse(text).map(Property::Condition);
+        }
+        let names = Property::NAMED.each_ref().map(Property::name);
+        let near = schedlab_base::did_you_mean(text, names);
+        Err(format!(
+            "no property '{text}'{near}; there are: {}, and conditions such as 'run_delay_ns_max > 200ms'",
+            names.join(", ")
+        ))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The search: cases are drawn, or made of cases that reached something new, until one shows what is wanted; that is shrunk.
 
 use super::case::Case;
+use super::condition::{self, Condition};
 use super::judge::{Outcome, judge};
 use super::mutate::{interleaved, mutate};
 use super::property::{Property, Trouble};
@@ -10,6 +11,7 @@ use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use schedlab_base::Prng;
 use schedlab_sweep::{Outcome as Job, work};
+use schedlab_trace::RunRecord;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -117,11 +119,13 @@ impl Hunt {
         let over = || self.budget.is_some_and(|budget| begin.elapsed() >= budget);
         while !over() && !self.is_done(&hunted) {
             let left = self.runs.map_or(GENERATION, |runs| runs - hunted.far.runs).min(GENERATION);
+            let mut figures = BTreeSet::new();
             let cases: Vec<Case> =
                 (0..left).map(|at| self.case(hunted.far.runs + at, &kept, &tunables)).collect();
             for (case, outcome) in self.generation(&cases, &over) {
                 hunted.far.runs += 1;
                 let outcome = outcome?;
+                figures.extend(outcome.record.iter().flat_map(|record| condition::names_of(record)));
                 self.keep(case, &outcome, &mut kept, &mut reached);
                 hunted.refused += u64::from(outcome.record.is_none());
                 if let Some(trouble) = outcome.troubles.iter().find(|one| is_refusal(one)) {
@@ -131,6 +135,9 @@ impl Hunt {
                 if self.is_done(&hunted) {
                     break;
                 }
+            }
+            if hunted.far.runs <= GENERATION {
+                self.check_names(&figures)?;
             }
             let Hunted { far, finds, .. } = &mut hunted;
             (far.corpus, far.reached, far.found) = (kept.len(), reached.len(), finds.len());
@@ -143,11 +150,29 @@ impl Hunt {
     }
 
     fn is_done(&self, hunted: &Hunted) -> bool {
-        let found =
-            |property: &Property| hunted.finds.iter().any(|one| one.trouble.property == Some(*property));
+        let found = |property: &Property| {
+            hunted.finds.iter().any(|one| one.trouble.property.as_ref() == Some(property))
+        };
         self.runs.is_some_and(|runs| hunted.far.runs >= runs)
             || self.first && !hunted.finds.is_empty()
             || self.properties.iter().all(found)
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Condition> {
+        self.properties.iter().filter_map(|property| match property {
+            Property::Condition(condition) => Some(condition),
+            _ => None,
+        })
+    }
+
+    /// Refuses a condition with a figure that no run of the first generation had: its name is wrong.
+    fn check_names(&self, known: &BTreeSet<String>) -> Result<(), Failure> {
+        let mut names =
+            self.conditions().flat_map(|one| one.names().into_iter().map(move |name| (one, name)));
+        match names.find(|(_, name)| !known.is_empty() && !known.contains(*name)) {
+            Some((condition, name)) => Err(Failure::usage(condition::unknown(condition, name, known))),
+            None => Ok(()),
+        }
     }
 
     /// What may be set: what both schedulers have.
@@ -206,15 +231,17 @@ impl Hunt {
     /// A defect: one scheduler in the place of both gave two results.
     fn examine(&self, case: &Case) -> Result<Outcome, Failure> {
         let mut outcome = judge(&self.new, case);
-        outcome
-            .troubles
-            .retain(|one| one.property.is_none_or(|property| self.properties.contains(&property)));
+        let wanted =
+            |one: &Trouble| one.property.as_ref().is_none_or(|property| self.properties.contains(property));
+        outcome.troubles.retain(wanted);
+        self.add_conditions(&mut outcome, None)?;
         let Some(old) = &self.old else { return Ok(outcome) };
         let worse = self.properties.contains(&Property::Worse);
-        if outcome.record.is_none() || outcome.troubles.is_empty() && !worse {
+        let compared = worse || self.conditions().any(Condition::compares);
+        if outcome.record.is_none() || outcome.troubles.is_empty() && !compared {
             return Ok(outcome);
         }
-        let before = judge(old, case);
+        let mut before = judge(old, case);
         if before.record.is_none() {
             outcome.troubles.clear();
             return Ok(outcome);
@@ -226,11 +253,23 @@ impl Hunt {
             );
             return Err(Failure::failed(text));
         }
+        self.add_conditions(&mut before, None)?;
         outcome.troubles.retain(|one| before.troubles.iter().all(|other| other.property != one.property));
+        self.add_conditions(&mut outcome, before.record.as_deref())?;
         if worse && outcome.troubles.is_empty() {
             outcome.troubles.extend(self.worse(old, case, &outcome, &before));
         }
         Ok(outcome)
+    }
+
+    /// Adds the conditions that hold: those on one run, or those that compare it with one of the older scheduler.
+    fn add_conditions(&self, outcome: &mut Outcome, older: Option<&RunRecord>) -> Result<(), Failure> {
+        let Some(record) = &outcome.record else { return Ok(()) };
+        for condition in self.conditions().filter(|one| one.compares() == older.is_some()) {
+            let found = condition.of_run(record, older);
+            outcome.troubles.extend(found.map_err(|why| Failure::usage(format!("--property: {why}")))?);
+        }
+        Ok(())
     }
 
     /// Whether both schedulers are one: the same object, loader and settings.

@@ -17,7 +17,7 @@ use std::rc::Rc;
 pub fn story(find: &Find, new: &Scheduler, old: Option<&Scheduler>) -> String {
     let Find { case, trouble, runs, from, .. } = find;
     let mut text = String::new();
-    let property = trouble.property.map_or("defect of schedlab", Property::name);
+    let property = trouble.property.as_ref().map_or("defect of schedlab", Property::name);
     let _ = writeln!(text, "{property} under {}: {}\n", new.name, trouble.words);
     if let Some(old) = old {
         let _ = writeln!(text, "Under {} the same case does not show it.\n", old.name);

@@ -435,7 +435,8 @@ impl Simulation {
             values: spec.evaluate(&result.measurements),
         });
         let series = series.collect();
-        let made_of = provenance(&self.scheduler, Some(scenario), Some(&self.machine));
+        let mut made_of = provenance(&self.scheduler, Some(scenario), Some(&self.machine));
+        made_of.pauses = self.pauses.as_ref().map(|pauses| pauses.len() as u64);
         metrics.extend(result.summary.metrics());
         let callbacks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
         metrics.extend(cost_metrics(&result, &callbacks));

@@ -58,6 +58,7 @@ pub fn provenance(
         machine: machine.map(of_content),
         build: Some(build_id()),
         mechanisms,
+        pauses: None,
     }
 }
 
