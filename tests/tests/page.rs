@@ -1,7 +1,7 @@
 //! The laboratory as WebAssembly gives what the command gives: every byte of the document and the trace hash, in node.
 //!
-//! The module is built with overflow checks and debug assertions, so that an address of 64 bits that a host of 32 bits truncates
-//! ends a run even where results would be right.
+//! The module is built with overflow checks and debug assertions. An address of 64 bits that a host of 32 bits truncates then ends
+//! a run, even where results would be right.
 
 use schedlab_tests::{Schedlab, compile, has_clang, root};
 use serde_json::{Value, json};

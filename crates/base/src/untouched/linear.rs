@@ -15,7 +15,7 @@ pub struct Untouched {
     size: usize,
 }
 
-// SAFETY: plain bytes that nothing else knows of; their owner decides who writes them, as with a mapping.
+// SAFETY: plain bytes that nothing else knows of. Their owner guards each write, as with a mapping.
 unsafe impl Send for Untouched {}
 // SAFETY: as above.
 unsafe impl Sync for Untouched {}

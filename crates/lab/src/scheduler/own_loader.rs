@@ -143,7 +143,7 @@ pub(crate) fn into_guest(command: &Command, job: &mut VmJob) -> Result<String, F
     Ok(format!("{PREFIX}{}", command.text()))
 }
 
-/// A warning that the scheduler's own program computes for ever since this time.
+/// A warning that the scheduler's own program has computed without end since this time.
 pub(crate) fn computes(scheduler: &Scheduler, since: Option<TimeNs>) -> Option<Warning> {
     let text = format!(
         "{}: its program computes for ever from {:.3} s on: a turn took {} s of CPU time. Its task keeps a CPU from then on \
