@@ -6,13 +6,14 @@
 #   make swarm   1,000 fresh random runs of every scheduler with all checkers
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
+#   make page    the laboratory as WebAssembly for browsers and node, target/page
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build quick demo test swarm fuzz bench objects install uninstall clean
+.PHONY: build quick demo test swarm fuzz page bench objects install uninstall clean
 
 # Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
@@ -42,6 +43,10 @@ swarm:
 fuzz:
 	@scripts/setup fuzz
 	scripts/fuzz $(FUZZ_TARGETS)
+
+page:
+	@scripts/setup page
+	scripts/page
 
 bench: build
 	bench/switch_rate

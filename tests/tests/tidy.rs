@@ -36,6 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("report", &["base", "trace", "stats", "reproduction"]),
     ("sweep", &["trace", "report"]),
     ("mcp", &[]),
+    ("web", &["machine", "trace", "workload", "bpf", "scx", "report", "lab"]),
     (
         "lab",
         &[

@@ -22,6 +22,7 @@ mod stop;
 mod tail;
 mod task_table;
 mod time;
+mod untouched;
 mod weight;
 
 pub use counted::counted;
@@ -42,6 +43,7 @@ pub use setting::{ParseTimedSettingError, Presence, TimedSetting};
 pub use shared::{Number, Place, Shared};
 pub use stop::StopFlag;
 pub use tail::Tail;
-pub use task_table::{MAX_TASKS, OfTask, TaskTable};
+pub use task_table::{MAX_TASKS, OfTask, ROOM_FOR_TASKS, TaskTable};
 pub use time::{DurationNs, ParseDurationError, TimeNs};
+pub use untouched::Untouched;
 pub use weight::{Nice, Policy, Weight};

@@ -1,7 +1,7 @@
 //! A table by [`TaskId`] whose memory follows the tasks that live, not those that ever did.
 
 use crate::ids::TaskId;
-use memmap2::MmapMut;
+use crate::untouched::Untouched;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,6 +15,9 @@ const PLACES: usize = MAX_TASKS as usize;
 /// kernels allow on all but the largest machines (`kernel.pid_max` is 4,194,304 at most).
 pub const MAX_TASKS: u32 = 1 << 20;
 
+/// How many of them this host has room for, where programs see them. Chosen for addresses of 32 bits: 40 MiB of tasks.
+pub const ROOM_FOR_TASKS: u32 = if usize::BITS >= 64 { MAX_TASKS } else { 1 << 15 };
+
 /// What belongs to one task.
 pub trait OfTask {
     /// The task.
@@ -26,7 +29,7 @@ type Slot<T> = Option<Box<T>>;
 
 /// All places, in memory of their own. An allocator that has had them before would clear 8 MiB for a run of a few tasks.
 struct Places<T> {
-    memory: MmapMut,
+    memory: Untouched,
     slots: PhantomData<Slot<T>>,
 }
 
@@ -36,7 +39,7 @@ impl<T> Places<T> {
     /// # Panics
     /// If the process may not have the memory, as an allocator does.
     fn new() -> Places<T> {
-        let memory = MmapMut::map_anon(size_of::<[Slot<T>; PLACES]>()).expect("8 MiB of addresses");
+        let memory = Untouched::new(size_of::<[Slot<T>; PLACES]>()).expect("8 MiB of addresses");
         Places { memory, slots: PhantomData }
     }
 }

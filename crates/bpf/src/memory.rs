@@ -14,6 +14,7 @@
 mod access;
 mod kinds;
 mod lines;
+mod room;
 mod snapshot;
 
 pub(crate) use access::Store;
@@ -24,8 +25,8 @@ pub use snapshot::Snapshot;
 
 use crate::fault::{Access, Fault};
 use crate::guard::{self, GUARD_LEN};
-use memmap2::{MmapOptions, MmapRaw};
-use schedlab_base::Shared;
+use room::Room;
+use schedlab_base::{Shared, Untouched};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ptr::NonNull;
@@ -57,8 +58,8 @@ pub(crate) const PAGE_COUNT: usize = (GUEST_LIMIT >> PAGE_SHIFT) as usize;
 pub(crate) const PERM_BYTES: usize = PAGE_COUNT + PAGE_SIZE as usize;
 /// Where the guest's memory begins in its mapping, and where it ends.
 const GUEST_AT: usize = GUARD_LEN + PERM_BYTES;
-const GUEST_END: usize = GUEST_AT + GUEST_LIMIT as usize;
-const _: () = assert!(usize::BITS >= 64, "the guest's address space needs a 64-bit host");
+const GUEST_END: usize = GUEST_AT + Room::BYTES;
+const _: () = assert!(usize::BITS >= 64 || GUEST_END < isize::MAX as usize, "a slice holds the guest");
 /// The stack region, with unmapped pages on both sides.
 const STACK_BASE: u64 = 0x2_0000;
 const STACK_SIZE: u64 = FRAME_SIZE * MAX_FRAMES as u64;
@@ -70,13 +71,16 @@ const REGION_LIMIT: u64 = ARENA_BASE - PAGE_SIZE;
 /// stays below 1 GiB.
 pub const DEFAULT_GUEST_MEMORY: u64 = 512 << 20;
 /// Length from which unmapped pages are given back to the host instead of being overwritten. Chosen.
+#[cfg(target_os = "linux")]
 const RELEASE_LEN: u64 = 256 << 10;
 
 /// The guest address space. See the module's text for its layout.
 pub struct Memory {
-    /// A guard region, `PERM_BYTES` permission bytes, `GUEST_LIMIT` bytes of the guest's, and another guard region: the
-    /// way from permissions to guest is a constant.
-    map: Arc<MmapRaw>,
+    /// A guard region, `PERM_BYTES` permission bytes, the bytes of the guest's, and another guard region: the way from
+    /// permissions to guest is a constant.
+    map: Arc<Untouched>,
+    /// Where the bytes of an address lie among the guest's: a host of 64 bits has [`GUEST_LIMIT`] of them.
+    room: Room,
     /// Next free address of window 0.
     bump: u64,
     /// The live regions that `map` handed out, by address.
@@ -131,9 +135,8 @@ impl Memory {
     /// [`MemoryError::Reserve`] if the host refuses the address space.
     pub fn new() -> Result<Self, MemoryError> {
         let len = GUEST_END + GUARD_LEN;
-        let map = MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(MemoryError::Reserve)?;
-        let map = MmapRaw::from(map);
-        assert_eq!(map.len(), len, "the mapping covers permissions, guest address space and guards");
+        let map = Untouched::new(len).map_err(MemoryError::Reserve)?;
+        assert_eq!(map.size(), len, "the mapping covers permissions, guest address space and guards");
         for range in [0..GUARD_LEN, GUEST_AT..GUEST_AT + NULL_LIMIT as usize, GUEST_END..len] {
             // SAFETY: `parts` gives no reference to the first and the last; pages below `NULL_LIMIT` never get a
             // permission, and without one nobody reads or writes them.
@@ -141,6 +144,7 @@ impl Memory {
         }
         let mut memory = Memory {
             map: Arc::new(map),
+            room: Room::new(),
             bump: REGION_BASE,
             regions: BTreeMap::new(),
             free: BTreeMap::new(),
@@ -242,6 +246,23 @@ impl Memory {
         self.used = self.used.saturating_sub(len);
     }
 
+    /// As [`Memory::map`], for a region of which a host of 32 bits has the first `least` bytes only: the other addresses are
+    /// the region's and are not mapped there. The region is not unmapped, and there are at most two of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn map_first(&mut self, len: u64, least: u64, perm: Perm) -> Result<GuestAddr, MemoryError> {
+        let backed = Room::backed(len, least);
+        let at = self.map(backed, perm)?;
+        let [end, whole] = [backed, len].map(|len| at.0 + len.next_multiple_of(PAGE_SIZE));
+        if end < whole {
+            assert_eq!(self.bump, end + PAGE_SIZE, "no other region's addresses are used again");
+            self.bump = whole + PAGE_SIZE;
+            self.room.leave_out(end..whole);
+        }
+        Ok(at)
+    }
+
     fn map_owned(&mut self, len: u64, perm: Perm, owner: u32) -> Result<GuestAddr, MemoryError> {
         if len == 0 || perm == Perm::NONE {
             return Err(MemoryError::BadRange { addr: GuestAddr::NULL, len });
@@ -257,6 +278,7 @@ impl Memory {
                 let Some(next) = next.filter(|next| *next <= REGION_LIMIT) else {
                     return Err(full);
                 };
+                self.room.expect(self.bump, size);
                 std::mem::replace(&mut self.bump, next)
             }
         };
@@ -274,8 +296,8 @@ impl Memory {
         debug_assert!(addr + size <= GUEST_LIMIT, "a region lies in the guest");
         #[cfg(target_os = "linux")]
         if size >= HUGE_PAGE {
-            let offset = GUEST_AT + addr as usize;
-            let _ = self.map.advise_range(memmap2::Advice::HugePage, offset, size as usize);
+            let offset = GUEST_AT + self.room.place(addr);
+            let _ = self.map.mapping().advise_range(memmap2::Advice::HugePage, offset, size as usize);
         }
         #[cfg(not(target_os = "linux"))]
         let _ = (addr, size);
@@ -291,6 +313,7 @@ impl Memory {
         if !aligned || !inside || perm == Perm::NONE {
             return Err(MemoryError::BadRange { addr, len });
         }
+        self.room.expect(addr.0, len);
         self.arena_end = self.arena_end.max(addr.0 + len);
         debug_assert!(self.arena_end <= GUEST_LIMIT, "the arena lies in the guest");
         self.set_perms(addr.0, len, perm);
@@ -353,7 +376,7 @@ impl Memory {
     pub fn share<const LEN: usize>(&mut self, addr: GuestAddr) -> Result<Shared<LEN>, Fault> {
         assert!(addr.0.is_multiple_of(8), "the numbers of a record are aligned");
         self.check_mapped(addr.0, LEN as u64, Access::Write)?;
-        let at = NonNull::new(self.base().wrapping_add(addr.0 as usize)).expect("the mapping is not at NULL");
+        let at = NonNull::new(self.at(addr.0)).expect("the mapping is not at NULL");
         // SAFETY: the record lies in the mapping, of which one owner is kept; references to it come from methods of this
         // type and end before their callers call the host again.
         Ok(unsafe { Shared::at(at, self.map.clone()) })
@@ -390,18 +413,19 @@ impl Memory {
         self.forget_lines(start..end);
         #[cfg(target_os = "linux")]
         if end - start >= RELEASE_LEN {
-            let (offset, len) = (GUEST_AT + start as usize, (end - start) as usize);
+            let (offset, len) = (GUEST_AT + self.room.place(start), (end - start) as usize);
             // SAFETY: the range is page-aligned and inside the private anonymous mapping; dropping such pages makes
             // them read as zeroes, which is the purpose, and `&mut self` proves that no reference into them lives.
-            let dropped =
-                unsafe { self.map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
+            let dropped = unsafe {
+                self.map.mapping().unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len)
+            };
             if dropped.is_ok() {
                 return;
             }
         }
         for page in start >> PAGE_SHIFT..end >> PAGE_SHIFT {
             if self.perms()[page as usize] != 0 {
-                let at = (page << PAGE_SHIFT) as usize;
+                let at = self.room.place(page << PAGE_SHIFT);
                 self.guest_mut()[at..at + PAGE_SIZE as usize].fill(0);
             }
         }
@@ -409,9 +433,15 @@ impl Memory {
 
     /// Where the guest's memory lies in the host: [`GUEST_LIMIT`] bytes, and before them [`PERM_BYTES`] permission bytes, of
     /// which each of [`PAGE_COUNT`] pages has one. They stay there for as long as the memory exists.
+    #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) fn base(&mut self) -> *mut u8 {
         self.map.as_mut_ptr().wrapping_add(GUEST_AT)
+    }
+
+    /// Where the byte of an address lies in the host, if its page was mapped.
+    fn at(&self, addr: u64) -> *mut u8 {
+        self.map.as_mut_ptr().wrapping_add(GUEST_AT + self.room.place(addr))
     }
 
     /// The first address above the stack of frame number `frame`, which is what its r10 holds.

@@ -6,7 +6,7 @@ use crate::args::{
 use schedlab_base::Presence;
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::Target;
-use schedlab_lab::machine::kernels::VmKernel;
+use schedlab_lab::machine::vm_kernel::VmKernel;
 use schedlab_lab::run::real::VmOptions;
 use schedlab_lab::run::simulation;
 use schedlab_lab::run::sweep::SweepOptions;

@@ -54,6 +54,15 @@ impl Failure {
         Failure { code: Code::Ejected, text: text.into() }
     }
 
+    /// A run that the time limit ended; `place` says where it was.
+    pub fn stopped(what: &str, place: &str) -> Failure {
+        let text = format!(
+            "{what}: not finished, --time-limit ended it {place}; give it more host time (--time-limit) or a shorter \
+             workload (--duration)"
+        );
+        Failure { code: Code::Inconclusive, text }
+    }
+
     /// A comparison or check that does not hold.
     pub fn failed(text: impl Into<String>) -> Failure {
         Failure { code: Code::Failed, text: text.into() }

@@ -31,13 +31,19 @@
 //! * [`gate`]: which differences, doubts and costs fail a comparison, and a kept baseline.
 //! * [`files`]: input that is read with limits, and results that replace their files whole.
 //!
+//! Without the feature `host` nothing is here that needs processes, threads, a kernel or files of its own. What is left are
+//! simulated runs of named or given schedulers, workloads and machines ([`run::request`]), on every target that Rust has.
+//!
 //! Nothing here parses a command line or prints. A [`failure::Failure`] is one line that names the place and the cure, with the
 //! exit code of a command that ends by it. Notes for a user go to the [`log`] facade as `info`, last words as `error`.
 
 pub mod failure;
 pub mod files;
+#[cfg(feature = "host")]
 pub mod gate;
+#[cfg(feature = "host")]
 pub mod hunt;
+#[cfg(feature = "host")]
 pub mod judge;
 pub mod machine;
 pub mod run;

@@ -157,6 +157,11 @@ fn integers(types: &Btf, name: &str, ty: TypeId) -> Vec<(String, u64, TypeId)> {
     }
 }
 
+/// Bytes of a type, which may be more than the host counts; none for a type without a size.
+fn host_size(types: &Btf, ty: TypeId) -> usize {
+    types.size_of(ty).map_or(0, |size| usize::try_from(size).unwrap_or(usize::MAX))
+}
+
 /// A value as text: numbers, `{member=number}`, `[element, element]`; bytes in hex where the type is not known.
 fn shown(types: &Btf, ty: Option<TypeId>, bytes: Option<&[u8]>, depth: u32) -> String {
     debug_assert!(depth <= DEPTH, "contents are shown to a depth");
@@ -168,7 +173,7 @@ fn shown(types: &Btf, ty: Option<TypeId>, bytes: Option<&[u8]>, depth: u32) -> S
         (Some(Kind::Ptr(_)), _) if bytes.len() == 8 => format!("{:#x}", word(bytes)),
         (Some(Kind::Struct(_)), Some(ty)) if depth < DEPTH => structure(types, ty, bytes, depth),
         (Some(Kind::Array(array)), _) if depth < DEPTH => {
-            let size = types.size_of(array.elem).unwrap_or(0).max(1) as usize;
+            let size = host_size(types, array.elem).max(1);
             let elements = bytes.chunks(size).take(INNER);
             let mut parts: Vec<String> =
                 elements.map(|element| shown(types, Some(array.elem), Some(element), depth + 1)).collect();
@@ -187,8 +192,8 @@ fn structure(types: &Btf, ty: TypeId, bytes: &[u8], depth: u32) -> String {
         let name = types.member_name(member);
         let name = if name.is_empty() { String::new() } else { format!("{name}=") };
         let from = member.bit_offset as usize / 8;
-        let size = types.size_of(member.ty).unwrap_or(0) as usize;
-        let within = bytes.get(from..from + size).filter(|_| member.bitfield == 0);
+        let end = from.saturating_add(host_size(types, member.ty));
+        let within = bytes.get(from..end).filter(|_| member.bitfield == 0);
         let text =
             within.map_or_else(|| "...".into(), |part| shown(types, Some(member.ty), Some(part), depth + 1));
         format!("{name}{text}")

@@ -28,6 +28,7 @@ const READ: &[&str] = &[
     "python",
     "schedulers",
     "tests",
+    "web",
     "workloads",
 ];
 

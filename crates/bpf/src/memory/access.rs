@@ -15,10 +15,14 @@ impl Memory {
     /// The permission of the page that holds `addr`.
     #[must_use]
     pub fn perm_at(&self, addr: GuestAddr) -> Perm {
-        usize::try_from(addr.0 >> PAGE_SHIFT)
-            .ok()
-            .and_then(|page| self.perms().get(page))
-            .map_or(Perm::NONE, |p| Perm::of_page(*p))
+        self.perm_byte(addr.0).map_or(Perm::NONE, Perm::of_page)
+    }
+
+    /// The permission byte of the page that holds `addr`, if the guest has the page. Its number may be beyond the host's
+    /// `usize`.
+    #[inline(always)]
+    fn perm_byte(&self, addr: u64) -> Option<u8> {
+        self.perms().get(usize::try_from(addr >> PAGE_SHIFT).ok()?).copied()
     }
 
     /// The host's view of `len` mapped bytes.
@@ -31,7 +35,8 @@ impl Memory {
             self.check_mapped(addr.0, len, Access::Read)?;
         }
         debug_assert!(addr.0 + len <= GUEST_LIMIT, "a mapped range lies in the guest");
-        Ok(&self.guest()[addr.0 as usize..(addr.0 + len) as usize])
+        let at = self.room.place(addr.0);
+        Ok(&self.guest()[at..at + len as usize])
     }
 
     /// The host's writable view of `len` mapped bytes, whatever the program may do with them.
@@ -44,7 +49,8 @@ impl Memory {
             self.check_mapped(addr.0, len, Access::Write)?;
         }
         debug_assert!(addr.0 + len <= GUEST_LIMIT, "a mapped range lies in the guest");
-        Ok(&mut self.guest_mut()[addr.0 as usize..(addr.0 + len) as usize])
+        let at = self.room.place(addr.0);
+        Ok(&mut self.guest_mut()[at..at + len as usize])
     }
 
     /// Reads one byte.
@@ -159,7 +165,7 @@ impl Memory {
     #[inline]
     pub(crate) fn in_page(&self, addr: u64, len: u64, need: Perm) -> bool {
         (addr & PAGE_MASK).saturating_add(len) <= PAGE_SIZE
-            && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
+            && self.perm_byte(addr).is_some_and(|perm| perm & need.0 != 0)
     }
 
     /// Whether these bytes lie within a mapped page, as most objects do.
@@ -202,7 +208,7 @@ impl Memory {
     #[inline(always)]
     fn fast<const N: usize>(&self, addr: u64, need: Perm) -> bool {
         let in_page = (addr & PAGE_MASK) <= PAGE_SIZE - N as u64;
-        in_page && self.perms().get((addr >> PAGE_SHIFT) as usize).is_some_and(|perm| perm & need.0 != 0)
+        in_page && self.perm_byte(addr).is_some_and(|perm| perm & need.0 != 0)
     }
 
     /// `N` bytes that lie in one page with permission `need`; `None` if they do not.
@@ -216,7 +222,11 @@ impl Memory {
         // SAFETY: `fast` found a permission of addr's page, so addr < GUEST_LIMIT, and the N bytes end in the same page, so
         // they lie in the guest's part of the mapping.
         unsafe {
-            std::ptr::copy_nonoverlapping(self.guest().as_ptr().add(addr as usize), bytes.as_mut_ptr(), N)
+            std::ptr::copy_nonoverlapping(
+                self.guest().as_ptr().add(self.room.place(addr)),
+                bytes.as_mut_ptr(),
+                N,
+            )
         };
         Some(bytes)
     }
@@ -228,10 +238,9 @@ impl Memory {
             return false;
         }
         debug_assert!(addr + N as u64 <= GUEST_LIMIT, "a mapped page lies in the guest");
+        let at = self.room.place(addr);
         // SAFETY: as in `peek`; `&mut self` makes the mapping ours alone.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.guest_mut().as_mut_ptr().add(addr as usize), N)
-        };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.guest_mut().as_mut_ptr().add(at), N) };
         true
     }
 
@@ -276,7 +285,7 @@ impl Memory {
         self.check_program_access(GuestAddr(addr), size, Access::Read).map_err(|_| ())?;
         debug_assert!(size <= 8, "a load is of 8 bytes at most");
         let mut bytes = [0; 8];
-        let at = addr as usize;
+        let at = self.room.place(addr);
         bytes[..size as usize].copy_from_slice(&self.guest()[at..at + size as usize]);
         Ok(u64::from_le_bytes(bytes))
     }
@@ -291,7 +300,7 @@ impl Memory {
         if self.perm_at(GuestAddr(addr)).contains(Perm::KERNEL) || self.perm_at(last).contains(Perm::KERNEL) {
             return Ok(Store::Kernel);
         }
-        let at = addr as usize;
+        let at = self.room.place(addr);
         self.guest_mut()[at..at + size as usize].copy_from_slice(&value.to_le_bytes()[..size as usize]);
         Ok(Store::Done)
     }

@@ -67,8 +67,10 @@ impl Perm {
     pub(super) const ANY: Perm = Perm(15);
     /// The program may load from this page and from the next one, so that up to a page's bytes from here on can be loaded.
     /// [`super::Memory`] derives it from `READ`, as the one below from `WRITE`; neither is ever given.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) const READ_NEXT: Perm = Perm(Perm::READ.0 << NEXT_SHIFT);
     /// The permission of the page behind, for stores.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) const WRITE_NEXT: Perm = Perm(Perm::WRITE.0 << NEXT_SHIFT);
 
     /// Whether all of `other`'s permissions are here.
@@ -78,6 +80,7 @@ impl Perm {
     }
 
     /// The permission byte of a page with these.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) const fn bits(self) -> u8 {
         self.0
     }

@@ -13,8 +13,8 @@
 //! nothing before a program stores to the lines that they describe: 16 bytes for a line, so at most half of what the
 //! object may take with lines of 32 bytes, a quarter with lines of 64.
 
-use super::{GUEST_LIMIT, GuestAddr, Memory, MemoryError, STACK_BASE, STACK_SIZE};
-use memmap2::{MmapMut, MmapOptions};
+use super::{GuestAddr, Memory, MemoryError, Room, STACK_BASE, STACK_SIZE};
+use schedlab_base::Untouched;
 use std::fmt;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ pub(crate) struct View {
 /// The lines of a guest memory.
 pub(super) struct Lines {
     /// One word for each line, then one counter for each.
-    map: MmapMut,
+    map: Untouched,
     /// Binary logarithm of a line's bytes.
     shift: u8,
     /// Cores that share a bit.
@@ -68,14 +68,14 @@ impl Lines {
     fn new(bytes: u32, cpus: u32, ops: usize) -> Result<Lines, MemoryError> {
         assert!(bytes.is_power_of_two() && LINE_BYTES.contains(&bytes), "a machine was checked");
         let shift = bytes.trailing_zeros() as u8;
-        let len = 2 * size_of::<u64>() * (GUEST_LIMIT >> shift) as usize;
-        let map = MmapOptions::new().len(len).no_reserve_swap().map_anon().map_err(MemoryError::Reserve)?;
+        let len = 2 * size_of::<u64>() * (Room::BYTES >> shift);
+        let map = Untouched::new(len).map_err(MemoryError::Reserve)?;
         let group = cpus.div_ceil(CPU_BITS).max(1);
         Ok(Lines { map, shift, group, others: !1, moved: 0, gone: 0, by_op: vec![0; ops].into() })
     }
 
     fn count(&self) -> usize {
-        (GUEST_LIMIT >> self.shift) as usize
+        Room::BYTES >> self.shift
     }
 
     /// The words of all lines, and their counters.
@@ -131,10 +131,10 @@ impl Lines {
     }
 
     /// The lines' memory has been given back: they are as new.
-    fn forget(&mut self, range: Range<u64>) {
-        debug_assert!(range.start <= range.end && range.end <= GUEST_LIMIT, "the pages lie in the guest");
+    fn forget(&mut self, range: Range<usize>) {
+        debug_assert!(range.start <= range.end && range.end <= Room::BYTES, "the pages lie in the guest");
         let shift = self.shift;
-        let lines = (range.start >> shift) as usize..(range.end >> shift) as usize;
+        let lines = range.start >> shift..range.end >> shift;
         let (words, counts) = self.tables();
         let mut gone = 0;
         for line in lines {
@@ -192,8 +192,9 @@ impl Memory {
     /// Operation `op` of a program reads or writes at `addr`, which is in the guest's memory.
     #[inline]
     pub(crate) fn touch(&mut self, addr: u64, write: bool, op: u32) {
+        let at = self.room.place(addr);
         if let Some(lines) = &mut self.lines {
-            lines.touch((addr >> lines.shift) as usize, write, op);
+            lines.touch(at >> lines.shift, write, op);
         }
     }
 
@@ -203,8 +204,9 @@ impl Memory {
         if let Some(lines) = &mut self.lines
             && len > 0
         {
-            for line in addr.0 >> lines.shift..=(addr.0 + len - 1) >> lines.shift {
-                lines.touch(line as usize, write, op);
+            let at = self.room.place(addr.0);
+            for line in at >> lines.shift..=(at + len as usize - 1) >> lines.shift {
+                lines.touch(line, write, op);
             }
         }
     }
@@ -223,7 +225,7 @@ impl Memory {
     #[inline]
     pub fn brought_by_lock(&mut self, addr: GuestAddr) {
         if let Some(lines) = &mut self.lines {
-            let (others, line) = (lines.others, (addr.0 >> lines.shift) as usize);
+            let (others, line) = (lines.others, self.room.place(addr.0) >> lines.shift);
             lines.tables().0[line] = others;
         }
     }
@@ -243,7 +245,7 @@ impl Memory {
         let mut moved = Vec::new();
         for (start, end) in self.extents() {
             for line in start >> shift..end >> shift {
-                let count = counts[line as usize];
+                let count = counts[self.room.place(line << shift) >> shift];
                 if count > 0 {
                     moved.push((GuestAddr(line << shift), count));
                 }
@@ -268,7 +270,7 @@ impl Memory {
     /// The memory of these lines has been given back.
     pub(super) fn forget_lines(&mut self, range: Range<u64>) {
         if let Some(lines) = &mut self.lines {
-            lines.forget(range);
+            lines.forget(self.room.places(range));
         }
     }
 }

@@ -22,12 +22,13 @@ impl Memory {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         #[cfg(target_os = "linux")]
-        let _ = self.map.advise(memmap2::Advice::NoHugePage);
+        let _ = self.map.mapping().advise(memmap2::Advice::NoHugePage);
         let mapped = self.mapped();
         let mut pages = Vec::new();
         for (start, len, _) in &mapped {
             for page in (*start..start + len).step_by(PAGE_SIZE as usize) {
-                let bytes = &self.guest()[page as usize..(page + PAGE_SIZE) as usize];
+                let at = self.room.place(page);
+                let bytes = &self.guest()[at..at + PAGE_SIZE as usize];
                 if bytes != [0; PAGE_SIZE as usize] {
                     pages.push((page, bytes.into()));
                 }

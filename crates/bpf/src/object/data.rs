@@ -66,7 +66,7 @@ impl StructOpsVar {
     /// The bytes that a member is initialised with; none for one that does not lie in the table.
     pub(crate) fn content(&self, btf: &Btf, member: &Member) -> &[u8] {
         let from = (member.bit_offset / 8) as usize;
-        let size = btf.size_of(member.ty).unwrap_or(0) as usize;
+        let size = usize::try_from(btf.size_of(member.ty).unwrap_or(0)).unwrap_or(usize::MAX);
         from.checked_add(size).and_then(|end| self.data.get(from..end)).unwrap_or(&[])
     }
 }
@@ -198,7 +198,7 @@ pub(super) fn struct_ops(elf: &Elf, btf: &Btf) -> Result<Vec<StructOpsVar>, Load
             let (Kind::Struct(_), Some(size)) = (btf.kind(ty), btf.size_of(ty)) else {
                 return Err(LoadError::malformed(place, "its type is no struct"));
             };
-            STRUCT_OPS_BYTES.check(size as usize, || place.clone())?;
+            STRUCT_OPS_BYTES.check(usize::try_from(size).unwrap_or(usize::MAX), || place.clone())?;
             let end = symbol.value.checked_add(size).filter(|&e| e <= section.data.len() as u64);
             let Some(end) = end else {
                 return Err(LoadError::malformed(place, "reaches beyond its section"));

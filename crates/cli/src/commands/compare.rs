@@ -17,6 +17,7 @@ use schedlab_lab::gate::baseline::{self, Baseline};
 use schedlab_lab::run::batch::in_one_vm;
 use schedlab_lab::run::deadline::TimeLimit;
 use schedlab_lab::run::real::{Looks, RealRun};
+use schedlab_lab::run::record;
 use schedlab_lab::run::recorded;
 use schedlab_lab::run::simulation::{Extras, Simulation, announce_engine, ejection};
 use schedlab_lab::run::sweep::{Made, check_seeds};
@@ -99,7 +100,7 @@ pub(crate) fn compare(args: &CompareArgs, quiet: bool, verbose: bool) -> Result<
     let lines = kept.iter().map(Baseline::line).collect();
     let (written, passed) = gate.finish(&results, &text, &document, own, lines);
     let own = loads.iter().map(|load| (load.record.name.clone(), load.own.clone())).collect();
-    let about = recorded::about(RecordOf::Comparison, command_line(), &document, Vec::new());
+    let about = record::about(RecordOf::Comparison, command_line(), &document, Vec::new());
     let about = About { own, notes: lost, ..about };
     let recorded = record.map_or(Ok(()), |target| recorded::write(&target, &document, &about));
     let strict = strict(&document, args.results.strict);

@@ -1,6 +1,5 @@
 //! `run`: a scheduler on a real kernel, with a workload or a command under it.
 
-use super::sim::judged;
 use crate::args::RunArgs;
 use crate::confine::Named;
 use crate::output;
@@ -11,8 +10,9 @@ use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
 use schedlab_lab::run::command::CommandRun;
 use schedlab_lab::run::real::{Looks, RealRun, VmOptions};
+use schedlab_lab::run::record;
 use schedlab_lab::run::recorded::{self, RealRecord};
-use schedlab_lab::run::simulation::ejection;
+use schedlab_lab::run::simulation::{ejection, judged};
 use schedlab_lab::run::timehist;
 use schedlab_lab::run::trust::strict;
 use schedlab_lab::scheduler::Scheduler;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let shown = RunTables { verbose, latency: args.history.latency, lines: false };
     let shown = if in_their_place { String::new() } else { run_text(&document, shown) };
     let written = results.write(&shown, &document, &[]);
-    let about = || recorded::about(RecordOf::Run, command_line(), &document, Vec::new());
+    let about = || record::about(RecordOf::Run, command_line(), &document, Vec::new());
     let recorded = looks.record.as_ref().map_or(Ok(()), |record| record.finish(&document, about()));
     let ended = failed.map_or(Ok(()), Err);
     let strict = strict(&document, args.results.strict);

@@ -5,6 +5,7 @@ use crate::confine::Named;
 use crate::output;
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::Target;
+use schedlab_lab::run::shown;
 use schedlab_lab::run::view::{self, Showing, View};
 use std::path::Path;
 
@@ -13,13 +14,13 @@ pub(crate) fn show(args: &ShowArgs, quiet: bool, verbose: bool) -> Result<(), Fa
     Named::new().inputs([&args.record]).outputs([&args.to]).enter(&args.sandbox, quiet)?;
     let view = View::from(args.view);
     let showing = Showing { view, verbose, window: args.window, run: args.run };
-    let mut record = view::open(&args.record)?;
+    let mut record = shown::open(&args.record)?;
     if view.is_for_people() && args.to.is_none() {
         return output::print(&view::text(&mut record, &showing)?);
     }
     let path = args.to.as_deref().unwrap_or(Path::new("-"));
     let target = if view.is_binary() { Target::binary("--to", path) } else { Target::new("--to", path) };
-    view::show(&mut record, &showing, &target?)
+    shown::show(&mut record, &showing, &target?)
 }
 
 impl From<ViewKind> for View {

@@ -5,7 +5,7 @@ use crate::confine::Named;
 use crate::output;
 use crate::progress::{Planned, RunProgress, announce};
 use crate::results::{Results, command_line};
-use schedlab_base::{Goal, Machine};
+use schedlab_base::Machine;
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
 use schedlab_lab::hunt::{Again, Case, CaseFile};
@@ -13,8 +13,8 @@ use schedlab_lab::machine::kernels;
 use schedlab_lab::run::deadline::{Deadline, TimeLimit};
 use schedlab_lab::run::defect;
 use schedlab_lab::run::interleave;
-use schedlab_lab::run::recorded;
-use schedlab_lab::run::simulation::{Simulation, Watch, Watched, announce_engine, ejection};
+use schedlab_lab::run::record;
+use schedlab_lab::run::simulation::{Simulation, Watch, Watched, announce_engine, ejection, judged};
 use schedlab_lab::run::streams::Streams;
 use schedlab_lab::run::trust::strict;
 use schedlab_lab::run::view::{self, Wanted, no_priorities};
@@ -24,7 +24,7 @@ use schedlab_lab::scheduler::run_prog;
 use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::shipped;
 use schedlab_live::signals::LastWords;
-use schedlab_report::{Document, RecordOf, RunTables, judge_goals, priorities_svg, run_text};
+use schedlab_report::{RecordOf, RunTables, priorities_svg, run_text};
 use schedlab_trace::RunRecord;
 use schedlab_workload::Scenario;
 use std::num::NonZeroUsize;
@@ -87,7 +87,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     }
     let mut document = judged(record, &scenario.goals);
     let extra = vec![extra_tables];
-    let about = || recorded::about(RecordOf::Run, command_line(), &document, extra.clone());
+    let about = || record::about(RecordOf::Run, command_line(), &document, extra.clone());
     let streamed = open.finish(&document, about);
     let (lines, latency, waits) = (args.profile_lines, args.history.latency, args.explain_waits);
     view::only(&mut document, &extra, Wanted { contents: verbose, lines, waits, priorities });
@@ -208,13 +208,6 @@ fn note_without_lines(args: &SimArgs, machine: &Machine, quiet: bool) {
     }
 }
 
-/// The results of one run of a workload that has these goals.
-pub(crate) fn judged(run: RunRecord, goals: &[Goal]) -> Document {
-    let runs = vec![run];
-    let goals = judge_goals(&runs, &[(runs[0].workload.clone(), goals.to_vec())]);
-    Document { runs, goals, ..Document::default() }
-}
-
 /// Gives up what the run does not need.
 fn confine(args: &SimArgs, given: &Given, quiet: bool) -> Result<(), Failure> {
     let setup = &args.setup;
@@ -238,11 +231,5 @@ pub(crate) fn machine(
     kernel: Option<&str>,
     cpus: Option<NonZeroUsize>,
 ) -> Result<Machine, Failure> {
-    let machine = kernels::under(shipped::machine(&setup.machine)?.machine, kernel)?;
-    match cpus {
-        None => Ok(machine),
-        Some(count) => {
-            machine.with_cpus(count.get()).map_err(|error| Failure::usage(format!("-c {count}: {error}")))
-        }
-    }
+    kernels::with(shipped::machine(&setup.machine)?.machine, kernel, cpus.map(NonZeroUsize::get))
 }

@@ -70,7 +70,7 @@ pub(crate) fn definition(path: impl AsRef<Path>) -> Result<String> {
 ///
 /// # Errors
 /// As of [`text`].
-pub(crate) fn text_of(file: File) -> Result<String> {
+pub fn text_of(file: File) -> Result<String> {
     decoded(all(file)?)
 }
 

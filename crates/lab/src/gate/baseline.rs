@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::files::input;
+use crate::run::shown;
 use crate::run::simulation::Simulation;
 use crate::run::trust::{build_id, provenance};
-use crate::run::view;
 use crate::workload::fixed_end;
 use schedlab_base::{DurationNs, counted, did_you_mean};
 use schedlab_report::{from_json, scheduler_label};
@@ -55,7 +55,7 @@ impl Baseline {
             |error: &dyn std::fmt::Display| Failure::usage(format!("--baseline {}: {error}", path.display()));
         let bytes = input::bytes(&path).map_err(|error| refused(&error))?;
         let (document, command) = if bytes.starts_with(RECORD) {
-            let record = view::open(&path)?;
+            let record = shown::open(&path)?;
             (record.document, Some(record.about.command))
         } else {
             let text = String::from_utf8(bytes);

@@ -3,51 +3,10 @@
 
 use crate::failure::Failure;
 use schedlab_base::{KernelPreset, KernelVersion, Machine};
-use schedlab_live::kernel_image::{self, KernelImage, KernelName};
-use std::path::{Path, PathBuf};
-
-/// The kernel of a VM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum VmKernel {
-    /// The newest one that the distribution offers, or that was fetched before.
-    Newest,
-    /// A version or a release.
-    Named(KernelName),
-    /// An image of the user's.
-    Image(PathBuf),
-}
-
-impl VmKernel {
-    /// What `--kernel` names. Names come first, so that no file of the working folder changes what they mean: `./6.18` is a file.
-    ///
-    /// # Errors
-    /// A text that is neither a name nor the path of something.
-    pub fn new(given: Option<&Path>) -> Result<VmKernel, Failure> {
-        let Some(path) = given else { return Ok(VmKernel::Newest) };
-        let refused = |why: String| Failure::usage(format!("--kernel {}: {why}", path.display()));
-        let text = path.to_str().unwrap_or_default();
-        match KernelName::parse(text).map_err(refused)? {
-            Some(name) => Ok(VmKernel::Named(name)),
-            None if is_path(path) || path.exists() => Ok(VmKernel::Image(path.to_path_buf())),
-            None if KernelPreset::named(text).is_ok() => Err(refused(
-                "the simulator alone has it by name, since its packages are not Debian's or Ubuntu's; give its image's path".into(),
-            )),
-            None => Err(refused(KernelName::unknown(text))),
-        }
-    }
-
-    /// The image, fetched where the cache has none.
-    pub fn image(&self, progress: &mut dyn FnMut(&str)) -> Result<KernelImage, Failure> {
-        Ok(match self {
-            VmKernel::Newest => kernel_image::find_or_fetch(progress)?,
-            VmKernel::Named(name) => kernel_image::find_or_fetch_named(name, progress)?,
-            VmKernel::Image(path) => kernel_image::from_path(path)?,
-        })
-    }
-}
+use std::path::Path;
 
 /// Whether a text of `--kernel` can only be a path.
-fn is_path(path: &Path) -> bool {
+pub(crate) fn is_path(path: &Path) -> bool {
     path.is_absolute() || path.components().count() > 1
 }
 
@@ -94,12 +53,25 @@ pub fn under(mut machine: Machine, kernel: Option<&str>) -> Result<Machine, Fail
     Ok(machine)
 }
 
+/// The machine with the kernel of `--kernel` and the CPUs of `-c`.
+///
+/// # Errors
+/// As of [`under`], and a number of CPUs that the machine has no variant of.
+pub fn with(machine: Machine, kernel: Option<&str>, cpus: Option<usize>) -> Result<Machine, Failure> {
+    let machine = under(machine, kernel)?;
+    match cpus {
+        None => Ok(machine),
+        Some(count) => {
+            machine.with_cpus(count).map_err(|error| Failure::usage(format!("-c {count}: {error}")))
+        }
+    }
+}
+
 /// The first two of a version's three numbers; any other text as it is.
 fn series(name: &str) -> &str {
-    match KernelName::parse(name) {
-        Ok(Some(KernelName::Version(numbers))) if numbers.len() == 3 => {
-            name.rsplit_once('.').map_or(name, |(series, _)| series)
-        }
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|c| c.is_ascii_digit());
+    match name.rsplit_once('.') {
+        Some((series, _)) if name.split('.').count() == 3 && name.split('.').all(is_number) => series,
         _ => name,
     }
 }
@@ -141,30 +113,6 @@ mod tests {
         ] {
             let error = under(Machine::uniform("m", 1), Some(name)).unwrap_err().text;
             assert!(error.contains(words), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_vms_kernel_is_a_name_or_a_path() {
-        let of = |text: &str| VmKernel::new(Some(Path::new(text)));
-        assert_eq!(VmKernel::new(None).unwrap(), VmKernel::Newest);
-        for name in ["6.18", "7.3.4", "debian-sid", "ubuntu-25.10"] {
-            assert!(
-                matches!(of(name).unwrap(), VmKernel::Named(found) if found.to_string() == name),
-                "{name}"
-            );
-        }
-        for path in ["./6.18", "/boot/vmlinuz", "dir/none", "."] {
-            assert_eq!(of(path).unwrap(), VmKernel::Image(path.into()), "{path}");
-        }
-        for (text, why) in [
-            ("6.8", "--kernel 6.8: sched_ext came with Linux 6.12"),
-            ("7", "two or three numbers"),
-            ("fedora-43", "the simulator alone has it by name"),
-            ("debian-31", "did you mean 'debian-13'?"),
-        ] {
-            let error = of(text).unwrap_err();
-            assert!(error.text.contains(why), "{}", error.text);
         }
     }
 

@@ -1,8 +1,15 @@
 //! Machines and their kernels, by name.
 
+#[cfg(feature = "host")]
 pub mod calibrated;
+#[cfg(feature = "host")]
+pub mod host;
+#[cfg(not(feature = "host"))]
+#[path = "no_host.rs"]
 pub mod host;
 pub mod kernels;
+#[cfg(feature = "host")]
+pub mod vm_kernel;
 
 use crate::failure::Failure;
 use schedlab_machine::MachineFile;

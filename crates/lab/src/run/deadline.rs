@@ -52,17 +52,8 @@ impl Deadline {
 
     /// The failure of a phase before the run, if its time is over.
     pub fn check(&self, what: &str) -> Result<(), Failure> {
-        if self.stop.is_raised() { Err(stopped(what, "before it began")) } else { Ok(()) }
+        if self.stop.is_raised() { Err(Failure::stopped(what, "before it began")) } else { Ok(()) }
     }
-}
-
-/// The failure of a run that the limit ended; `place` says where it was.
-pub fn stopped(what: &str, place: &str) -> Failure {
-    let text = format!(
-        "{what}: not finished, --time-limit ended it {place}; give it more host time (--time-limit) or a shorter \
-         workload (--duration)"
-    );
-    Failure { code: Code::Inconclusive, text }
 }
 
 fn watch(ended: &Receiver<()>, limit: DurationNs, stop: &StopFlag, what: &str) {

@@ -4,7 +4,7 @@
 use crate::failure::{Code, Failure};
 use crate::files::input;
 use crate::files::target::Target;
-use crate::machine::kernels::VmKernel;
+use crate::machine::vm_kernel::VmKernel;
 use crate::run::recorded::RealRecord;
 use crate::run::timehist;
 use crate::run::trust::{program_returned, provenance, unconfigured};
@@ -21,7 +21,6 @@ use schedlab_live::session::{self, RunError, RunPlan, RunResult, Work};
 use schedlab_live::signals;
 use schedlab_live::vm::{self, Accelerator, VmError, VmJob, VmOutput};
 use schedlab_report::from_json;
-use schedlab_scx::LoadErrorKind;
 use schedlab_trace::{Backend, Bounds, Provenance, RunRecord, WATCHDOG, WarningKind, WorkloadRecord};
 use schedlab_workload::End;
 use std::path::{Path, PathBuf};
@@ -109,14 +108,6 @@ impl From<LoadError> for Failure {
             | LoadError::Busy { .. } => Failure::environment(text),
             _ => Failure::usage(text),
         }
-    }
-}
-
-impl From<schedlab_scx::LoadError> for Failure {
-    /// What the host lacks is the environment's fault, the rest is the object's or the setting's.
-    fn from(error: schedlab_scx::LoadError) -> Failure {
-        let code = if error.kind == LoadErrorKind::Host { Code::Environment } else { Code::Usage };
-        Failure { code, text: error.to_string() }
     }
 }
 

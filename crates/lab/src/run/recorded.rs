@@ -2,14 +2,8 @@
 
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
-use crate::workload::parties;
-use schedlab_base::Machine;
 use schedlab_live::Recording;
-use schedlab_report::{
-    About, Document, ExtraTables, Record, RecordOf, RecordSink, RecordWriter, RunHead, course_out, to_json,
-};
-use schedlab_sim::FIRST_PID;
-use schedlab_workload::Scenario;
+use schedlab_report::{About, Document, Record, RecordSink, RecordWriter, RunHead, to_json};
 use std::cell::RefCell;
 use std::io::Cursor;
 use std::path::Path;
@@ -21,29 +15,6 @@ use std::rc::Rc;
 /// A path that cannot be a file.
 pub fn target(path: Option<&Path>) -> Result<Option<Target>, Failure> {
     path.map(|path| Target::binary("-o", path)).transpose()
-}
-
-/// What a reader of a simulated run's events has to know.
-pub(crate) fn head(scenario: &Scenario, machine: &Machine) -> RunHead {
-    RunHead {
-        run: 0,
-        cpus: machine.cpu_count(),
-        clock_mhz: machine.clock_mhz,
-        first_pid: FIRST_PID,
-        parties: parties(scenario, machine),
-    }
-}
-
-/// How the views of these results are made; `command` made them.
-pub fn about(of: RecordOf, command: String, document: &Document, extra_tables: Vec<ExtraTables>) -> About {
-    About {
-        of,
-        version: env!("CARGO_PKG_VERSION").to_string(),
-        command,
-        extra_tables,
-        priorities: document.runs.iter().map(|run| run.priorities.iter().map(course_out).collect()).collect(),
-        ..About::default()
-    }
 }
 
 /// Writes the record of results without events.

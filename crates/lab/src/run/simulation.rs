@@ -1,27 +1,22 @@
 //! One simulated run: from a description of the run to its record.
 
-use crate::failure::Failure;
-use crate::files::target::Target;
-use crate::run::deadline::{Deadline, TimeLimit, stopped};
-use crate::run::defect;
-use crate::run::trace_file::TraceFile;
-use crate::run::trust::{
-    left_out, loader_computes, loader_refused, program_returned, provenance, unconfigured,
-};
+use crate::failure::{Code, Failure};
+use crate::run::trust::{left_out, loader_refused, program_returned, provenance, unconfigured};
 use crate::run::validated::validation;
 use crate::scheduler::Scheduler;
 use crate::scheduler::own_loader;
 use crate::scheduler::swap_table::{self, SwapTable};
 use crate::workload::{self, parties};
 use schedlab_base::did_you_mean;
-use schedlab_base::{Better, DurationNs, Machine, Metric, StopFlag, TaskId, TimeNs, counted};
+use schedlab_base::{Better, DurationNs, Goal, Machine, Metric, StopFlag, TaskId, TimeNs, counted};
 use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_report::{Document, ExtraTables, SampleSink, read_samples};
+use schedlab_report::{Document, ExtraTables, judge_goals};
 use schedlab_reproduction::Sampling;
-use schedlab_scx::{Access, BpfScheduler, Call, EngineChoice, Interleave, LoadOptions, Message, Pause};
+use schedlab_scx::{
+    Access, BpfScheduler, Call, EngineChoice, Interleave, LoadErrorKind, LoadOptions, Message, Pause,
+};
 use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
-use schedlab_trace::samples::{NAMED, SchedSample, analyse};
 use schedlab_trace::waits::Explainer;
 use schedlab_trace::{
     Backend, CallbackCost, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window,
@@ -68,6 +63,12 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Wants everything that a view of a record may be made of.
+    pub fn for_record(&mut self) {
+        self.schedule_events = true;
+        (self.priorities, self.waits, self.contents, self.lines) = (true, true, true, true);
+    }
+
     /// Has a scheduler keep what is wanted of it.
     fn prepare(&self, scheduler: &mut BpfScheduler) {
         if self.priorities {
@@ -104,6 +105,14 @@ pub struct Extras {
     pub timeline: Option<Window>,
     /// Where a trace of the run is written.
     pub perfetto: Option<PathBuf>,
+}
+
+impl From<schedlab_scx::LoadError> for Failure {
+    /// What the host lacks is the environment's fault, the rest is the object's or the setting's.
+    fn from(error: schedlab_scx::LoadError) -> Failure {
+        let code = if error.kind == LoadErrorKind::Host { Code::Environment } else { Code::Usage };
+        Failure { code, text: error.to_string() }
+    }
 }
 
 /// Everything that determines a simulated run.
@@ -154,14 +163,6 @@ impl Simulation {
         }
     }
 
-    /// Makes the run.
-    ///
-    /// # Errors
-    /// As of [`Simulation::run_alone`].
-    pub fn run(&self) -> Result<RunRecord, Failure> {
-        self.run_alone(&TimeLimit::default().begin("a run")?)
-    }
-
     /// Builds the scenario.
     pub fn scenario(&self) -> Result<Scenario, Failure> {
         workload::scenario_on(&self.workload, self.seed, self.limit, Some(self.machine.cpu_count() as u32))
@@ -173,37 +174,6 @@ impl Simulation {
         let (workload, machine) = (&self.workload, &self.machine);
         let (cpus, seed) = (counted(machine.cpu_count(), "CPU"), self.seed);
         format!("run of {scheduler} under {workload} on {} with {cpus}, seed {seed}", machine.name)
-    }
-
-    /// Checks what can be checked without running, so that a long sweep fails at once:
-    /// the workload and the object.
-    pub fn check(&self, limit: TimeLimit) -> Result<(), Failure> {
-        let what = self.describe();
-        let deadline = limit.begin(&what)?;
-        defect::guard(
-            || what.clone(),
-            || {
-                self.scenario()?;
-                self.loaded(None).map(|_| ())?;
-                deadline.check(&what)
-            },
-        )
-    }
-
-    /// Checks the object alone.
-    ///
-    /// # Errors
-    /// An object that the simulator or its machine does not take.
-    pub(crate) fn check_object(&self, limit: TimeLimit) -> Result<(), Failure> {
-        let what = self.describe();
-        let deadline = limit.begin(&what)?;
-        defect::guard(
-            || what.clone(),
-            || {
-                self.loaded(None)?;
-                deadline.check(&what)
-            },
-        )
     }
 
     /// The scheduler, ready to run, with the counter that marks passes.
@@ -236,7 +206,11 @@ impl Simulation {
         }
     }
 
-    fn loaded(&self, interleave: Option<Interleave>) -> Result<Class<BpfScheduler>, Failure> {
+    /// The scheduler, ready to run.
+    ///
+    /// # Errors
+    /// An object or setting that is refused.
+    pub(crate) fn loaded(&self, interleave: Option<Interleave>) -> Result<Class<BpfScheduler>, Failure> {
         let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
         self.fits()?;
         let (engine, guest_memory) = (self.engine, self.guest_memory);
@@ -255,56 +229,10 @@ impl Simulation {
         loaded.map(Class::Ext).map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
     }
 
-    /// Runs it with its extras.
-    fn run_with_extras(&self, scenario: &Scenario, stop: StopFlag) -> Result<RunRecord, Failure> {
-        let Extras { waits, timeline, perfetto } = &self.extras;
-        let target = perfetto.as_deref().map(|path| Target::new("--perfetto", path)).transpose()?;
-        let trace = target.map(|target| TraceFile::start(&target, scenario, &self.machine)).transpose()?;
-        let sinks = trace.iter().map(TraceFile::sink).collect();
-        let watch = Watch { sinks, waits: *waits, timeline: *timeline, stop, ..Watch::default() };
-        let record = self.run_watched(scenario, watch)?.record;
-        trace.map_or(Ok(()), TraceFile::finish).map(|()| record)
-    }
-
-    /// Builds the scenario and runs it, with the metrics of samples if they are wanted.
+    /// Runs a scenario with observers.
     ///
     /// # Errors
-    /// A workload, object or setting that is refused, and a trace that cannot be written. An ejected scheduler is no error
-    /// here: the record says so.
-    pub fn run_alone(&self, deadline: &Deadline) -> Result<RunRecord, Failure> {
-        let scenario = self.scenario()?;
-        deadline.check(&self.describe())?;
-        let stop = deadline.stop();
-        let Some(sampling) = &self.sampling else { return self.run_with_extras(&scenario, stop) };
-        let clock = self.machine.clock_mhz;
-        let sink = SampleSink::new(Vec::new(), self.machine.cpu_count(), clock, FIRST_PID.cast_unsigned());
-        let sink = Rc::new(RefCell::new(sink));
-        let sinks: Vec<SharedSink> = vec![sink.clone()];
-        let mark = sampling.mark.clone();
-        let watch = Watch { sinks, schedule_events: true, mark, stop, ..Watch::default() };
-        let mut record = self.run_watched(&scenario, watch)?.record;
-        let sink = Rc::into_inner(sink).expect("the run has dropped its sinks").into_inner();
-        let taken = sink.finish(TimeNs::ZERO + record.duration).map_err(|error| error.to_string());
-        let read = taken.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
-        let file = read.and_then(|text| read_samples(&text, "samples")).map_err(Failure::usage)?;
-        let per_ms = u64::from(clock) * 1000;
-        let inside = |sample: &SchedSample| {
-            sampling.window_ms.is_none_or(|[from, to]| (from..to).contains(&(sample.start / per_ms)))
-        };
-        let samples: Vec<SchedSample> = file.rows.into_iter().filter(inside).collect();
-        let figures = analyse(&samples, &sampling.disturbers);
-        for (name, unit) in NAMED {
-            if let Some(value) = figures.named(name, None, clock) {
-                record.metrics.push(Metric::new(&format!("samples.{name}"), value, unit, Better::Neither));
-            }
-        }
-        Ok(record)
-    }
-
-    /// The same with observers.
-    ///
-    /// # Errors
-    /// See [`Simulation::run_alone`].
+    /// An object or setting that is refused, and a run that was stopped.
     pub fn run_watched(&self, scenario: &Scenario, watch: Watch) -> Result<Watched, Failure> {
         let mut config = self.config();
         config.sinks.clone_from(&watch.sinks);
@@ -375,7 +303,7 @@ impl Simulation {
     /// pause that cannot take place.
     ///
     /// # Errors
-    /// As of [`Simulation::run_alone`].
+    /// As of [`Simulation::run_watched`].
     pub(crate) fn try_interleave(
         &self,
         scenario: &Scenario,
@@ -399,7 +327,7 @@ impl Simulation {
             SimError::Refused(text) => Failure::usage(format!("workload {}: {text}", self.workload)),
             SimError::Stopped(at) => {
                 let seconds = at.0 as f64 / 1e9;
-                stopped(&self.describe(), &format!("at {seconds:.3} s of simulated time"))
+                Failure::stopped(&self.describe(), &format!("at {seconds:.3} s of simulated time"))
             }
             conflict @ SimError::Conflict { .. } => {
                 Failure::usage(format!("{}: these pauses do not fit the run: {conflict}", self.describe()))
@@ -477,7 +405,7 @@ impl Simulation {
             warnings: unconfigured(&self.scheduler)
                 .into_iter()
                 .chain(left_out(&self.scheduler))
-                .chain(loader_computes(&self.scheduler, computes))
+                .chain(own_loader::computes(&self.scheduler, computes))
                 .chain(loader_refused(&self.scheduler, &refused))
                 .chain(self.scheduler.not_reached(result.duration, scenario.last_change()))
                 .chain(result.warnings)
@@ -491,6 +419,13 @@ impl Simulation {
             waits: None,
         }
     }
+}
+
+/// The results of one run of a workload that has these goals.
+pub fn judged(run: RunRecord, goals: &[Goal]) -> Document {
+    let runs = vec![run];
+    let goals = judge_goals(&runs, &[(runs[0].workload.clone(), goals.to_vec())]);
+    Document { runs, goals, ..Document::default() }
 }
 
 /// Says that programs will be interpreted where they were to be compiled and this host does not run compiled ones.

@@ -5,7 +5,7 @@ use crate::files::target::{Draft, Target};
 use crate::run::simulation::Watch;
 use crate::run::streamed::Streamed;
 use crate::run::trace_file::TraceFile;
-use crate::run::{recorded, timehist};
+use crate::run::{record as whole, recorded, timehist};
 use crate::workload::parties;
 use schedlab_base::{Machine, TimeNs};
 use schedlab_report::{About, Document, RecordSink, RecordWriter, SampleSink, TimehistSink, to_json};
@@ -69,15 +69,13 @@ impl Streams {
         let samples = self.samples.as_ref().map(|target| Streamed::start(target, sampler));
         let timehist =
             self.timehist.as_ref().map(|target| timehist::start(target, &parties(scenario, machine), cpus));
-        let recorder = |draft| RecordSink::new(RecordWriter::new(draft), &recorded::head(scenario, machine));
+        let recorder = |draft| RecordSink::new(RecordWriter::new(draft), &whole::head(scenario, machine));
         let record = self.record.as_ref().map(|target| Streamed::start(target, recorder));
         let (perfetto, samples, timehist, record) =
             (perfetto.transpose()?, samples.transpose()?, timehist.transpose()?, record.transpose()?);
         watch.schedule_events |= samples.is_some();
         if record.is_some() {
-            // Any view may be wanted of it.
-            watch.schedule_events = true;
-            (watch.priorities, watch.waits, watch.contents, watch.lines) = (true, true, true, true);
+            watch.for_record();
         }
         watch.sinks.extend(perfetto.iter().map(TraceFile::sink));
         watch.sinks.extend(samples.iter().map(Streamed::sink));

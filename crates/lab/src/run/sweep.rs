@@ -232,7 +232,6 @@ pub fn available() -> NonZeroUsize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::deadline::stopped;
     use crate::scheduler::Scheduler;
     use schedlab_base::Machine;
 
@@ -261,7 +260,7 @@ mod tests {
         defect::install();
         let folder = std::env::temp_dir().join(format!("schedlab-sweep-{}", std::process::id()));
         let make = |simulation: &Simulation| match simulation.seed {
-            1 => Err(stopped(&simulation.describe(), "at 3 s of simulated time")),
+            1 => Err(Failure::stopped(&simulation.describe(), "at 3 s of simulated time")),
             2 => panic!("a counter is negative"),
             _ => run(simulation),
         };
@@ -291,7 +290,7 @@ mod tests {
     #[test]
     fn a_limit_alone_is_inconclusive_and_a_refusal_ends_all() {
         let limited = |simulation: &Simulation| match simulation.seed {
-            1 => Err(stopped(&simulation.describe(), "at 3 s of simulated time")),
+            1 => Err(Failure::stopped(&simulation.describe(), "at 3 s of simulated time")),
             _ => run(simulation),
         };
         let made =

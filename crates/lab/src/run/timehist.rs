@@ -3,13 +3,14 @@
 use crate::failure::Failure;
 use crate::files::target::{Draft, Target};
 use crate::run::streamed::Streamed;
+use crate::run::view::tell_lost;
 use schedlab_base::TaskId;
 use schedlab_live::Recording;
 use schedlab_report::TimehistSink;
 use schedlab_sim::FIRST_PID;
 use schedlab_trace::Sink;
 use schedlab_trace::waits::Party;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::Path;
 
 /// Where the text goes, checked before anything runs.
@@ -39,14 +40,6 @@ pub fn write(target: &Target, recording: &Recording, cpus: usize) -> Result<(), 
     let mut draft = sink.finish(recording.end).map_err(|error| target.failure(&error))?;
     tell_lost(&mut draft, recording.lost).map_err(|error| target.failure(&error))?;
     target.finish(draft)
-}
-
-/// The last line of a history from which events are missing.
-pub(crate) fn tell_lost(draft: &mut Draft, lost: u64) -> io::Result<()> {
-    if lost == 0 {
-        return Ok(());
-    }
-    writeln!(draft, "(switches and wakeups that came too fast and are missing: {lost})")
 }
 
 /// Writes what a guest has written.

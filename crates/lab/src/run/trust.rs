@@ -3,8 +3,7 @@
 use crate::failure::Failure;
 use crate::scheduler::Scheduler;
 use crate::shipped;
-use schedlab_base::{Machine, TimeNs, counted};
-use schedlab_loader::CPU_TIME;
+use schedlab_base::{Machine, counted};
 use schedlab_report::{Document, JudgedGoal};
 use schedlab_scx::LeftToLoader;
 use schedlab_trace::{Provenance, Warning, WarningKind};
@@ -93,18 +92,6 @@ pub fn left_out(scheduler: &Scheduler) -> impl Iterator<Item = Warning> {
         (WarningKind::NotModelled, decides, at_interrupts),
     ];
     both.into_iter().filter_map(warning)
-}
-
-/// A warning that the scheduler's own program computes for ever since this time.
-pub(crate) fn loader_computes(scheduler: &Scheduler, since: Option<TimeNs>) -> Option<Warning> {
-    let text = format!(
-        "{}: its program computes for ever from {:.3} s on: a turn took {} s of CPU time. Its task keeps a CPU from then on \
-         (docs/loaders.md)",
-        scheduler.given,
-        since?.0 as f64 / 1e9,
-        CPU_TIME.as_secs()
-    );
-    Some(Warning { kind: WarningKind::LoaderComputes, text, count: 1, worst: None })
 }
 
 /// A warning that the scheduler's own program did not get what it asked for, and so may decide otherwise than on a real kernel.

@@ -1,17 +1,14 @@
 //! What is shown of a record: the bytes of a view are those that the run's own flags would have written.
 
 use crate::failure::Failure;
-use crate::files::input;
-use crate::files::target::Target;
-use schedlab_base::TimeNs;
+use schedlab_base::{TimeNs, did_you_mean};
 use schedlab_report::{
-    Document, ExtraTables, HtmlPage, PerfettoSink, Record, RecordError, RecordOf, RunHead, RunTables,
-    SampleSink, TimehistSink, comparison_text, latency_table, priorities_svg, run_text, scheduler_tables,
-    to_csv, to_html, to_json, waits_table,
+    Document, ExtraTables, HtmlPage, PerfettoSink, Record, RecordOf, RunHead, RunTables, SampleSink,
+    TimehistSink, comparison_text, latency_table, priorities_svg, run_text, scheduler_tables, to_csv,
+    to_html, to_json, waits_table,
 };
 use schedlab_trace::{RunRecord, Sink, TimelineSink, Window};
-use std::fs::File;
-use std::path::Path;
+use std::io::{self, Read, Seek, Write};
 
 /// How a record is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +40,44 @@ pub enum View {
     Samples,
 }
 
+/// The names of the views, as `schedlab show --as` has them.
+const NAMES: [(&str, View); 12] = [
+    ("table", View::Table),
+    ("json", View::Json),
+    ("csv", View::Csv),
+    ("html", View::Html),
+    ("timeline", View::Timeline),
+    ("timehist", View::Timehist),
+    ("latency", View::Latency),
+    ("perfetto", View::Perfetto),
+    ("priorities", View::Priorities),
+    ("lines", View::Lines),
+    ("waits", View::Waits),
+    ("samples", View::Samples),
+];
+
 impl View {
+    /// The view with this name.
+    ///
+    /// # Errors
+    /// A name that none has.
+    pub fn named(name: &str) -> Result<View, Failure> {
+        let found = NAMES.iter().find(|(own, _)| *own == name).map(|(_, view)| *view);
+        found.ok_or_else(|| {
+            let names = NAMES.map(|(name, _)| name);
+            let near = did_you_mean(name, names);
+            Failure::usage(format!("no view '{name}'{near}; there are: {}", names.join(", ")))
+        })
+    }
+
     /// Whether the view is a table for a terminal.
     pub fn is_for_people(self) -> bool {
         matches!(self, View::Table | View::Latency | View::Lines | View::Waits)
+    }
+
+    /// Whether the view is made while the events are read.
+    pub fn is_streamed(self) -> bool {
+        matches!(self, View::Timehist | View::Perfetto | View::Samples)
     }
 
     /// Whether the view is bytes rather than text.
@@ -100,64 +131,51 @@ pub struct Showing {
     pub run: usize,
 }
 
-/// Opens a record.
-///
-/// # Errors
-/// A file that cannot be read, or is no whole record of this version.
-pub fn open(path: &Path) -> Result<Record<File>, Failure> {
-    let named = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
-    let file = input::open(path).map_err(|error| named(&error))?;
-    Record::open(file).map_err(|error| match error {
-        RecordError::NoRecord { .. } => {
-            named(&format!("{error}; `schedlab sim -o {}` makes one", path.display()))
-        }
-        _ => named(&error),
-    })
-}
-
-/// Writes a view of a record to its place.
+/// Writes a view that is made of events while they are read; `failed` puts the refusal of a place into words.
 ///
 /// # Errors
 /// A view that the record has nothing for, a broken record, and a place that cannot be written.
-pub fn show(record: &mut Record<File>, showing: &Showing, target: &Target) -> Result<(), Failure> {
-    match showing.view {
-        View::Timehist | View::Perfetto | View::Samples => stream(record, showing, target),
-        _ => target.write(&text(record, showing)?),
-    }
-}
-
-/// Writes a view that is made of events while they are read.
-fn stream(record: &mut Record<File>, showing: &Showing, target: &Target) -> Result<(), Failure> {
+pub fn stream<R: Read + Seek, W: Write>(
+    record: &mut Record<R>,
+    showing: &Showing,
+    out: W,
+    failed: impl Fn(io::Error) -> Failure,
+) -> Result<W, Failure> {
     let place = events_of(record, showing)?;
     let head = record.runs()[place].clone();
     let end = TimeNs::ZERO + record.document.runs[head.run].duration;
-    let draft = target.create()?;
-    let failed = |error: std::io::Error| target.failure(&error);
-    let draft = match showing.view {
+    Ok(match showing.view {
         View::Timehist => {
-            let mut sink = TimehistSink::new(draft, head.cpus, head.first_pid);
+            let mut sink = TimehistSink::new(out, head.cpus, head.first_pid);
             for (number, party) in (0..).zip(&head.parties) {
                 sink.named(schedlab_base::TaskId(number), &party.name);
             }
             replay(record, place, &mut sink)?;
-            let mut draft = sink.finish(end).map_err(failed)?;
-            crate::run::timehist::tell_lost(&mut draft, record.about.lost).map_err(failed)?;
-            draft
+            let mut out = sink.finish(end).map_err(&failed)?;
+            tell_lost(&mut out, record.about.lost).map_err(&failed)?;
+            out
         }
         View::Perfetto => {
             simulated(&head.parties, "perfetto")?;
-            let mut sink = PerfettoSink::new(draft, head.parties, head.first_pid);
+            let mut sink = PerfettoSink::new(out, head.parties, head.first_pid);
             replay(record, place, &mut sink)?;
-            sink.finish().map_err(failed)?.0
+            sink.finish().map_err(&failed)?.0
         }
         _ => {
             simulated(&head.parties, "samples")?;
-            let mut sink = SampleSink::new(draft, head.cpus, head.clock_mhz, head.first_pid.cast_unsigned());
+            let mut sink = SampleSink::new(out, head.cpus, head.clock_mhz, head.first_pid.cast_unsigned());
             replay(record, place, &mut sink)?;
-            sink.finish(end).map_err(failed)?
+            sink.finish(end).map_err(&failed)?
         }
-    };
-    target.finish(draft)
+    })
+}
+
+/// Says how many events are missing.
+pub(crate) fn tell_lost(out: &mut impl Write, lost: u64) -> io::Result<()> {
+    if lost == 0 {
+        return Ok(());
+    }
+    writeln!(out, "(switches and wakeups that came too fast and are missing: {lost})")
 }
 
 /// Refuses a view for which a real kernel's recording lacks events.
@@ -171,12 +189,12 @@ fn simulated<T>(parties: &[T], view: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn replay(record: &mut Record<File>, place: usize, sink: &mut dyn Sink) -> Result<(), Failure> {
+fn replay<R: Read + Seek>(record: &mut Record<R>, place: usize, sink: &mut dyn Sink) -> Result<(), Failure> {
     record.replay(place, sink).map_err(|error| Failure::usage(format!("reading the events: {error}")))
 }
 
 /// Where the events of the wanted run are.
-fn events_of(record: &Record<File>, showing: &Showing) -> Result<usize, Failure> {
+fn events_of<R: Read + Seek>(record: &Record<R>, showing: &Showing) -> Result<usize, Failure> {
     run_of(&record.document, showing)?;
     record.runs().iter().position(|head| head.run == showing.run).ok_or_else(|| {
         let text = match record.about.of {
@@ -200,7 +218,7 @@ fn run_of<'a>(document: &'a Document, showing: &Showing) -> Result<&'a RunRecord
 ///
 /// # Errors
 /// A view that the record has nothing for, and a broken record.
-pub fn text(record: &mut Record<File>, showing: &Showing) -> Result<String, Failure> {
+pub fn text<R: Read + Seek>(record: &mut Record<R>, showing: &Showing) -> Result<String, Failure> {
     let about = record.about.clone();
     let mut document = record.document.clone();
     let comparison = about.of == RecordOf::Comparison;
@@ -273,8 +291,8 @@ pub fn no_priorities(option: &str, scheduler: &str) -> Failure {
 }
 
 /// Gives a run its CPUs over time, from the events at this place of the record.
-fn add_timeline(
-    record: &mut Record<File>,
+fn add_timeline<R: Read + Seek>(
+    record: &mut Record<R>,
     place: usize,
     window: Window,
     run: &mut RunRecord,

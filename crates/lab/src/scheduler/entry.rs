@@ -4,8 +4,8 @@
 //! of brackets.
 
 use crate::failure::Failure;
+use crate::scheduler::own_loader::PREFIX;
 use schedlab_base::TimedSetting;
-use schedlab_loader::PREFIX;
 use std::path::Path;
 
 /// The shipped names and paths in entries.

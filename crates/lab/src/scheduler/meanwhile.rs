@@ -112,7 +112,7 @@ impl Scheduler {
     }
 
     /// The flags that want the same of another command.
-    pub(crate) fn meanwhile_flags(&self) -> Vec<String> {
+    pub fn meanwhile_flags(&self) -> Vec<String> {
         let set = self.changes.iter().map(|change| ["--set-at".to_string(), change.to_string()]);
         let timed = self.timed_programs.iter();
         let timed = timed.map(|timed| ["--run-prog-at".to_string(), run_prog::timed_text(timed)]);

@@ -2,7 +2,13 @@
 
 pub mod compiler;
 pub mod entry;
+#[cfg(feature = "host")]
+mod for_kernel;
 pub mod meanwhile;
+#[cfg(feature = "host")]
+pub mod own_loader;
+#[cfg(not(feature = "host"))]
+#[path = "no_loader.rs"]
 pub mod own_loader;
 pub mod run_prog;
 pub mod state;
@@ -12,13 +18,13 @@ pub(crate) mod swap_table;
 use crate::failure::{Code, Failure};
 use crate::files::input;
 use crate::scheduler::entry::{Entry, is_path, with_choice};
+use crate::scheduler::own_loader::{Command, PREFIX};
 use crate::shipped::SCHEDULERS;
 use schedlab_base::{Presence, TimedSetting, did_you_mean};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
+use schedlab_bpf::limits::OBJECT_BYTES;
 use schedlab_bpf::object::{Object, Program, Table, is_executable, scheduler_within};
 use schedlab_bpf::settings;
-use schedlab_live::load::SchedulerObject;
-use schedlab_loader::{Command, PREFIX};
 use schedlab_scx::{
     LeftToLoader, LoadOptions, RunProgram, TimedProgram, is_at_interrupt, is_probe, left_out,
 };
@@ -106,17 +112,7 @@ impl Scheduler {
         let (path, choice) = with_choice(name);
         if is_path(path) {
             let object = object_file(path, choice)?;
-            match Object::parse(path, &object) {
-                Ok(mut parsed) => parsed
-                    .choose(choice)
-                    .map_err(|error| Failure::usage(format!("scheduler object {path}: {error}")))?,
-                // Wrong input for every command, whatever this machine has.
-                Err(error) if matches!(error.kind, LoadErrorKind::NotAnObject | LoadErrorKind::Malformed) => {
-                    return Err(Failure::usage(format!("scheduler {error}")));
-                }
-                // What the simulator does not take, a kernel may.
-                Err(_) => {}
-            }
+            check_object(path, choice, &object)?;
             let choice = choice.map(str::to_string);
             return Ok(Scheduler { choice, ..found(Some(Cow::Owned(object))) });
         }
@@ -138,6 +134,24 @@ impl Scheduler {
         )))
     }
 
+    /// The scheduler of an object whose bytes are here, with its settings, as if they stood in a file of that name.
+    ///
+    /// # Errors
+    /// Bytes that are no object or too many, and settings as of [`Scheduler::of_object`].
+    pub fn of_bytes(name: &str, bytes: Vec<u8>, settings: &[String]) -> Result<Scheduler, Failure> {
+        let (path, choice) = with_choice(name);
+        if bytes.len() as u64 > OBJECT_BYTES.most {
+            let (found, what, most) = (bytes.len(), OBJECT_BYTES.what, OBJECT_BYTES.most);
+            return Err(Failure::usage(format!(
+                "scheduler object {path}: {found} {what}, the limit is {most}"
+            )));
+        }
+        let object = object_in(path, choice, bytes)?;
+        check_object(path, choice, &object)?;
+        let scheduler = Scheduler::of_object(name, object, &[])?;
+        Scheduler { choice: choice.map(str::to_string), ..scheduler }.take(settings)
+    }
+
     /// The scheduler of an object that is in no file, with its settings.
     ///
     /// # Errors
@@ -147,11 +161,16 @@ impl Scheduler {
         scheduler.object = Some(Cow::Owned(object));
         scheduler.given = name.to_string();
         scheduler.rename(name.to_string());
+        scheduler.take(settings)
+    }
+
+    /// With these settings.
+    fn take(mut self, settings: &[String]) -> Result<Scheduler, Failure> {
         for setting in settings {
             let (_, variable, value) = split_setting(setting)?;
-            scheduler.set(variable, value)?;
+            self.set(variable, value)?;
         }
-        scheduler.check_values().map(|()| scheduler)
+        self.check_values().map(|()| self)
     }
 
     /// Has the object's types decide about one value of a variable, and changes nothing.
@@ -434,23 +453,6 @@ impl Scheduler {
         LoadOptions { scheduler, programs, timed_programs, settings, changes, ..LoadOptions::default() }
     }
 
-    /// How a kernel gets its object, `bytes`.
-    pub fn for_kernel(&self, bytes: &[u8]) -> SchedulerObject {
-        SchedulerObject {
-            name: self.name.clone(),
-            bytes: bytes.to_vec(),
-            scheduler: self.choice.clone(),
-            settings: self.values.clone(),
-            changes: self.changes.clone(),
-            programs: self.programs.iter().map(|one| (one.name.clone(), one.context.clone())).collect(),
-            timed_programs: (self.timed_programs.iter())
-                .map(|timed| (timed.at, timed.program.name.clone(), timed.program.context.clone()))
-                .collect(),
-            presence: self.presence,
-            loader: self.loader.as_ref().map(own_loader::for_kernel),
-        }
-    }
-
     /// Adds to the failure of a run the setting that the scheduler's own complaint is about. That is a word of its message
     /// (`scx_bpf_error()`) that names a tunable which the user has not set, because then a loader of its own would have.
     pub fn with_cure(&self, mut failure: Failure, exit: &ExitRecord) -> Failure {
@@ -474,14 +476,35 @@ impl Scheduler {
 fn object_file(path: &str, choice: Option<&str>) -> Result<Vec<u8>, Failure> {
     let refused = |error: String| Failure::usage(format!("scheduler object {path}: {error}"));
     let bytes = input::object_or_program(path).map_err(|error| refused(error.to_string()))?;
+    object_in(path, choice, bytes)
+}
+
+/// The bytes of the object that these bytes of a file are, or carry.
+fn object_in(path: &str, choice: Option<&str>, bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
     if !is_executable(&bytes) {
         return Ok(bytes);
     }
     match scheduler_within(&bytes, choice) {
         Ok(object) => Ok(object.to_vec()),
-        Err(error) if error.kind == LoadErrorKind::Unresolved => Err(refused(error.to_string())),
+        Err(error) if error.kind == LoadErrorKind::Unresolved => {
+            Err(Failure::usage(format!("scheduler object {path}: {error}")))
+        }
         // A damaged file, or one that is no object, is refused when it is loaded.
         Err(_) => Ok(bytes),
+    }
+}
+
+/// Refuses what is wrong input for every command, whatever this machine has.
+fn check_object(path: &str, choice: Option<&str>, object: &[u8]) -> Result<(), Failure> {
+    match Object::parse(path, object) {
+        Ok(mut parsed) => {
+            parsed.choose(choice).map_err(|error| Failure::usage(format!("scheduler object {path}: {error}")))
+        }
+        Err(error) if matches!(error.kind, LoadErrorKind::NotAnObject | LoadErrorKind::Malformed) => {
+            Err(Failure::usage(format!("scheduler {error}")))
+        }
+        // What the simulator does not take, a kernel may.
+        Err(_) => Ok(()),
     }
 }
 

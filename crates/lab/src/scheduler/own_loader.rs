@@ -3,14 +3,17 @@
 use crate::failure::Failure;
 use crate::files::input;
 use crate::scheduler::Scheduler;
-use schedlab_base::{Machine, counted};
+use schedlab_base::{Machine, TimeNs, counted};
 use schedlab_bpf::object::{Object, enumerator_of, scheduler_within};
 use schedlab_live::load::LoaderCommand;
 use schedlab_live::vm::VmJob;
-use schedlab_loader::{Command, Config, Loader, Missing, PREFIX, Report, missing_call};
+use schedlab_loader::{CPU_TIME, Config, Loader, Missing, Report, missing_call};
 use schedlab_scx::{BpfScheduler, LoadOptions, kernel_types};
+use schedlab_trace::{Warning, WarningKind};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+
+pub use schedlab_loader::{Command, PREFIX};
 
 /// Folders and files of the system that programs need to start.
 const SYSTEM: &[&str] = &[
@@ -138,6 +141,18 @@ pub(crate) fn into_guest(command: &Command, job: &mut VmJob) -> Result<String, F
     command.named().try_for_each(|name| job.taken.take_if_there(name))?;
     job.directory = job.directory.take().or_else(|| std::env::current_dir().ok());
     Ok(format!("{PREFIX}{}", command.text()))
+}
+
+/// A warning that the scheduler's own program has computed without end since this time.
+pub(crate) fn computes(scheduler: &Scheduler, since: Option<TimeNs>) -> Option<Warning> {
+    let text = format!(
+        "{}: its program computes for ever from {:.3} s on: a turn took {} s of CPU time. Its task keeps a CPU from then on \
+         (docs/loaders.md)",
+        scheduler.given,
+        since?.0 as f64 / 1e9,
+        CPU_TIME.as_secs()
+    );
+    Some(Warning { kind: WarningKind::LoaderComputes, text, count: 1, worst: None })
 }
 
 /// The loader's command for a kernel of this machine.

@@ -58,7 +58,7 @@ pub(crate) fn scenario_on(
         return rt_app(spec, &files?, duration, cpus);
     }
     if spec.ends_with(".toml") {
-        return file::parse(&read(spec)?, spec).map_err(|error| refused(spec, &error));
+        return of_text(spec, &read(spec)?, duration, cpus);
     }
     if let Some(wrong) = input::there_instead(spec, "*.toml or *.json") {
         return Err(Failure::usage(format!("workload {spec}: {wrong}")));
@@ -68,6 +68,25 @@ pub(crate) fn scenario_on(
         return Err(Failure::usage(format!("workload {spec}: {cure}")));
     }
     catalog::build(spec, seed).map_err(|error| refused(spec, &error))
+}
+
+/// The workload of a file with this name and content, for a machine of so many CPUs.
+///
+/// # Errors
+/// A name that ends otherwise than such files do, and as of [`scenario`].
+pub fn of_text(
+    name: &str,
+    text: &str,
+    duration: Option<DurationNs>,
+    cpus: Option<u32>,
+) -> Result<Scenario, Failure> {
+    if name.ends_with(".json") {
+        return rt_app(name, &[(name.to_string(), text.to_string())], duration, cpus);
+    }
+    if !name.ends_with(".toml") {
+        return Err(Failure::usage(format!("workload {name}: a workload's file is named *.toml or *.json")));
+    }
+    file::parse(text, name).map_err(|error| refused(name, &error))
 }
 
 /// A workload of rt-app. Its notes are given once.
@@ -100,7 +119,7 @@ fn rt_app(
 }
 
 /// The CPUs that this machine's kernel could ever have, which rt-app counts; none where it does not tell.
-pub(crate) fn cpus_here() -> Option<u32> {
+pub fn cpus_here() -> Option<u32> {
     let list = std::fs::read_to_string("/sys/devices/system/cpu/present").ok()?;
     let last = list.trim().rsplit(['-', ',']).next()?;
     last.parse::<u32>().ok().map(|last| last + 1)

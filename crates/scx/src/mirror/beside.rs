@@ -2,6 +2,7 @@
 
 use super::kernel_perm;
 use crate::kernel_model::Offsets;
+use schedlab_base::{MAX_TASKS, ROOM_FOR_TASKS};
 use schedlab_bpf::{GuestAddr, Memory, MemoryError};
 use schedlab_workload::ProcessId;
 use std::collections::BTreeMap;
@@ -32,10 +33,11 @@ pub(super) struct Mms {
 
 impl Mms {
     /// Room for as many as there can be tasks.
-    pub(super) fn new(mem: &mut Memory, offsets: &Offsets, most: u32) -> Result<Mms, MemoryError> {
+    pub(super) fn new(mem: &mut Memory, offsets: &Offsets) -> Result<Mms, MemoryError> {
         assert!(offsets.mm_size <= FILES, "an mm_struct fits its place");
         assert!(FILES + offsets.files.files_size <= MM_STRIDE, "a files_struct fits its place");
-        let base = mem.map(MM_STRIDE * u64::from(most), kernel_perm())?;
+        let [all, room] = [MAX_TASKS, ROOM_FOR_TASKS].map(|tasks| MM_STRIDE * u64::from(tasks));
+        let base = mem.map_first(all, room, kernel_perm())?;
         Ok(Mms { base, by_process: BTreeMap::new(), free: Vec::new(), next: 0 })
     }
 

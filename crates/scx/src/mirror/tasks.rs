@@ -3,7 +3,7 @@
 use super::beside::{FILES, Mms, Shared};
 use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
-use schedlab_base::{CpuId, MAX_TASKS, Nice, OfTask, TaskId, TaskTable};
+use schedlab_base::{CpuId, MAX_TASKS, Nice, OfTask, ROOM_FOR_TASKS, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
 use schedlab_sim::{Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID, Writer};
 use schedlab_workload::ProcessId;
@@ -97,8 +97,9 @@ impl Tasks {
         let signal = (pid + offsets.pid_size).next_multiple_of(8);
         let regs = (signal + offsets.signal_size).next_multiple_of(8);
         let stride = slot_stride(regs + offsets.regs.size);
-        let base = mem.map(stride * u64::from(MAX_TASKS), kernel_perm())?;
-        let mms = Mms::new(mem, offsets, MAX_TASKS)?;
+        let [all, room] = [MAX_TASKS, ROOM_FOR_TASKS].map(|tasks| stride * u64::from(tasks));
+        let base = mem.map_first(all, room, kernel_perm())?;
+        let mms = Mms::new(mem, offsets)?;
         let shared = Shared::new(mem, offsets)?;
         let mut tasks = Tasks {
             at: offsets.task,
@@ -131,7 +132,7 @@ impl Tasks {
     }
 
     fn address(&self, slot: u32) -> GuestAddr {
-        debug_assert!(slot < MAX_TASKS, "the slot is one of the table");
+        debug_assert!(slot < ROOM_FOR_TASKS, "the slot is one of the table");
         self.base.offset(u64::from(slot) * self.stride)
     }
 
@@ -256,7 +257,7 @@ impl Tasks {
             return Some(slot);
         }
         let slot = self.owner.len() as u32;
-        (slot < MAX_TASKS).then(|| {
+        (slot < ROOM_FOR_TASKS).then(|| {
             self.owner.push(owner);
             self.processes.push(None);
             slot
@@ -274,7 +275,7 @@ impl Tasks {
         let parent = task.parent.and_then(|parent| self.known(parent)).unwrap_or(self.address(self.nr_cpus));
         let slot = self
             .claim(task.id.0)
-            .ok_or_else(|| Fault::unsupported(format!("more than {MAX_TASKS} tasks at once")))?;
+            .ok_or_else(|| Fault::unsupported(format!("more than {ROOM_FOR_TASKS} tasks at once")))?;
         let addr = self.address(slot);
         self.known.insert(Known { task: task.id, addr });
         let (mut mm, mut files) = (GuestAddr::NULL, GuestAddr::NULL);

@@ -33,7 +33,7 @@ impl Area {
     /// The object that an address lies in, and the distance from its start.
     fn find(self, addr: u64) -> Option<(usize, usize)> {
         let within = addr.checked_sub(self.base).filter(|distance| *distance < 1 << 36)?;
-        Some(((within / self.stride) as usize, (within % self.stride) as usize))
+        Some((usize::try_from(within / self.stride).ok()?, (within % self.stride) as usize))
     }
 }
 

@@ -143,6 +143,13 @@ pub(crate) struct ScxState {
     pub(crate) still_waiting: Vec<(TaskId, String)>,
 }
 
+impl ScxState {
+    /// The place of a user queue with a small id.
+    pub(crate) fn small(&mut self, id: DsqId) -> Option<&mut u32> {
+        self.dsq_small.get_mut(usize::try_from(id.0).ok()?)
+    }
+}
+
 /// The built-in idle tracking: one pair of masks, or one per node.
 #[derive(Debug, Default)]
 pub(crate) struct IdleMasks {

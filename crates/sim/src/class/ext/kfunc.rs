@@ -7,7 +7,7 @@ use crate::flags::*;
 use crate::state::cpu::Kick;
 use crate::state::dsq::{Cursor, Dsq, DsqIter};
 use crate::state::ops::OpKind;
-use crate::state::scx::{DispatchEntry, EventCounters, PendingExit, SMALL_DSQ_IDS};
+use crate::state::scx::{DispatchEntry, EventCounters, PendingExit};
 use crate::state::task::OpsState;
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
@@ -34,10 +34,9 @@ impl Kernel {
                 self.dsqs.len() as u32 - 1
             }
         };
-        if (id.0 as usize) < SMALL_DSQ_IDS {
-            self.scx.dsq_small[id.0 as usize] = ix;
-        } else {
-            self.scx.dsq_index.insert(id.0, ix);
+        match self.scx.small(id) {
+            Some(place) => *place = ix,
+            None => _ = self.scx.dsq_index.insert(id.0, ix),
         }
         0
     }
@@ -57,10 +56,9 @@ impl Kernel {
         }
         self.dsq_mut(ix).id = SCX_DSQ_INVALID;
         self.scx.dsq_free.push(ix.0);
-        if (id.0 as usize) < SMALL_DSQ_IDS {
-            self.scx.dsq_small[id.0 as usize] = 0;
-        } else {
-            self.scx.dsq_index.remove(&id.0);
+        match self.scx.small(id) {
+            Some(place) => *place = 0,
+            None => _ = self.scx.dsq_index.remove(&id.0),
         }
         true
     }

@@ -148,7 +148,7 @@ impl Kernel {
 
     #[inline(always)]
     pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
-        if let Some(&ix) = self.scx.dsq_small.get(id.0 as usize) {
+        if let Some(&ix) = usize::try_from(id.0).ok().and_then(|id| self.scx.dsq_small.get(id)) {
             return (ix != 0).then_some(DsqIx(ix));
         }
         self.scx.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
