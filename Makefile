@@ -6,13 +6,14 @@
 #   make swarm   1,000 fresh random runs of every scheduler with all checkers
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
+#   make release what is published: static binaries, deb, rpm and wheel, in target/dist
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build quick demo test swarm fuzz bench objects install uninstall clean
+.PHONY: build quick demo test swarm fuzz release bench objects install uninstall clean
 
 # Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
@@ -30,6 +31,7 @@ objects:
 demo: build
 	$(SCHEDLAB) compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 \
 		-m p3-700 -w $(DEMO_WORKLOAD) -c 2,4,8 --runs 3
+	@echo; echo "Next: $(SCHEDLAB) list, then the tutorial, docs/tutorial.md. A scheduler of your own: $(SCHEDLAB) new mine"
 
 test:
 	@scripts/setup test
@@ -42,6 +44,10 @@ swarm:
 fuzz:
 	@scripts/setup fuzz
 	scripts/fuzz $(FUZZ_TARGETS)
+
+release:
+	@scripts/setup release
+	scripts/release
 
 bench: build
 	bench/switch_rate

@@ -27,9 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) use decode::Reg;
-pub(crate) use decode::{Op, OpCode};
+pub(crate) use decode::{Op, OpCode, Reg};
 pub use raw::from_slots;
 
 /// The number of a function in its [`Code`].

@@ -1,6 +1,7 @@
 //! Guard regions: parts of the host's mappings that nobody can read, write or execute, so that an access that misses its
 //! place by a little ends the process and reaches nothing.
 
+#[cfg(target_arch = "x86_64")]
 use memmap2::MmapMut;
 use std::io;
 use std::ops::Range;

@@ -77,7 +77,6 @@ impl Op {
     }
 
     /// Index of the operation that a jump leads to.
-    #[cfg(target_arch = "x86_64")]
     pub(crate) fn target(&self) -> Option<usize> {
         usize::try_from(self.off).ok().filter(|_| self.is_jump())
     }
