@@ -7,13 +7,14 @@
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
 #   make page    the laboratory as WebAssembly for browsers and node, target/page
+#   make release what is published: a static binary, deb, rpm and wheel, in target/dist
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build quick demo test swarm fuzz page bench objects install uninstall clean
+.PHONY: build quick demo test swarm fuzz page release bench objects install uninstall clean
 
 # Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
@@ -31,6 +32,7 @@ objects:
 demo: build
 	$(SCHEDLAB) compare -s vanilla,o1 --set vanilla:profile=tsss --set o1:profile=d1 \
 		-m p3-700 -w $(DEMO_WORKLOAD) -c 2,4,8 --runs 3
+	@echo; echo "Next: $(SCHEDLAB) list, then the tutorial, docs/tutorial.md. A scheduler of your own: $(SCHEDLAB) new mine"
 
 test:
 	@scripts/setup test
@@ -47,6 +49,10 @@ fuzz:
 page:
 	@scripts/setup page
 	scripts/page
+
+release:
+	@scripts/setup release
+	scripts/release
 
 bench: build
 	bench/switch_rate

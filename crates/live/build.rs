@@ -18,7 +18,10 @@ fn main() {
         let source = schedulers.join(format!("tools/{name}/{name}.bpf.c"));
         println!("cargo:rerun-if-changed={}", source.display());
         let object = out.join(format!("{name}.bpf.o"));
-        if let Err(reason) = schedlab_clang::compile(&source, &object, ["-Wall"]) {
+        // An object has the names of its sources in it, which must not depend on where this tree lies.
+        let names = format!("-ffile-prefix-map={}=schedulers", schedulers.display());
+        let arguments = ["-Wall", &names, "-fdebug-compilation-dir=."];
+        if let Err(reason) = schedlab_clang::compile(&source, &object, arguments) {
             // The library works without: it then sees less, and says so.
             println!("cargo:warning=built without {name}: {}", reason.replace('\n', "; "));
             fs::write(&object, b"").expect("the output folder is writable");

@@ -59,12 +59,12 @@ fn lacking() -> Option<&'static str> {
 fn module(lab: &Schedlab) -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root()).args(["build", "--quiet", "--locked", "--package", "schedlab-web"]);
-    build.args(["--profile", "page-checked", "--target", TARGET, "--target-dir"]).arg(target());
+    build.args(["--profile", "web-checked", "--target", TARGET, "--target-dir"]).arg(target());
     let built = build.output().expect("cargo starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let folder = lab.path("module");
     std::fs::create_dir_all(&folder).unwrap();
-    let wasm = target().join(TARGET).join("page-checked/schedlab_web.wasm");
+    let wasm = target().join(TARGET).join("web-checked/schedlab_web.wasm");
     std::fs::copy(wasm, folder.join("schedlab.wasm")).unwrap();
     std::fs::copy(root().join("web/schedlab.mjs"), folder.join("schedlab.mjs")).unwrap();
     folder

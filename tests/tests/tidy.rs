@@ -355,11 +355,16 @@ fn one_version_is_told_everywhere() {
     let version = env!("CARGO_PKG_VERSION");
     for (file, line) in [
         ("CITATION.cff", format!("version: {version}")),
+        ("packaging/PKGBUILD", format!("pkgver={version}")),
         ("python/pyproject.toml", format!("version = \"{version}\"")),
         ("python/src/schedlab/__init__.py", format!("__version__ = \"{version}\"")),
     ] {
         let text = fs::read_to_string(root().join(file)).unwrap();
         assert!(text.lines().any(|other| other == line), "{file} has no line `{line}`");
+    }
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    for line in manifest.lines().filter(|line| line.starts_with("schedlab-")) {
+        assert!(line.contains(&format!("version = \"{version}\"")), "Cargo.toml: another version: {line}");
     }
 }
 

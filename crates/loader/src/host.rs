@@ -1,17 +1,9 @@
 //! What running a loader takes of the host, tried before: a container's filter refuses some of these calls.
 
 use crate::start::memory_file;
+use crate::terms::Missing;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-
-/// A system call that the host refuses, and the reason that it gives.
-#[derive(Debug)]
-pub struct Missing {
-    /// The call's name.
-    pub call: &'static str,
-    /// Why.
-    pub error: io::Error,
-}
 
 /// Makes a call.
 type Attempt = fn() -> io::Result<()>;

@@ -14,10 +14,13 @@
 //!   linked they are the simulated kernel's maps, and `share` keeps what is mapped the same on both sides.
 //! * `watch` ends a loader that computes for too long.
 //! * `recorded` is what the program had decided by then.
+//! * `terms` has the words that also exist where no loader runs; there `absent` refuses each.
 //!
 //! [`Loader`] is the whole: it runs up to the first call that needs the scheduler's programs, is joined to the simulated kernel,
 //! and takes its turns from then on ([`schedlab_scx::UserSpace`]).
 
+#[cfg(not(target_arch = "x86_64"))]
+mod absent;
 #[cfg(target_arch = "x86_64")]
 mod bpf;
 #[cfg(target_arch = "x86_64")]
@@ -37,11 +40,13 @@ mod output;
 mod recorded;
 #[cfg(target_arch = "x86_64")]
 mod refusals;
+#[cfg(target_arch = "x86_64")]
 mod rings;
 #[cfg(target_arch = "x86_64")]
 mod share;
 #[cfg(target_arch = "x86_64")]
 mod start;
+mod terms;
 #[cfg(target_arch = "x86_64")]
 mod threads;
 #[cfg(target_arch = "x86_64")]
@@ -51,8 +56,11 @@ mod watch;
 #[cfg(target_arch = "x86_64")]
 mod world;
 
+#[cfg(not(target_arch = "x86_64"))]
+pub use absent::{Loader, missing_call};
 pub use command::{Command, PREFIX, not_a_program};
 #[cfg(target_arch = "x86_64")]
-pub use host::{Missing, missing_call};
+pub use host::missing_call;
 #[cfg(target_arch = "x86_64")]
-pub use loader::{CPU_TIME, Config, Failure, Loader, Report};
+pub use loader::Loader;
+pub use terms::{CPU_TIME, Config, Failure, Missing, Report};

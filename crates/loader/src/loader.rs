@@ -2,32 +2,28 @@
 
 use crate::bpf::Bpf;
 use crate::calls::{After, Step, Timer};
-use crate::command::Command;
 use crate::descriptors::Descriptors;
 use crate::files::Files;
 use crate::output::Output;
 use crate::refusals::Refusals;
 use crate::start::{reads_counter, start};
+use crate::terms::{CPU_TIME, Config, Failure, Report};
 use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
 use crate::watch::Watch;
 use crate::world::World;
-use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Policy, Prng, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, Prng, TimeNs};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::object::Object;
 use schedlab_scx::{
     BpfScheduler, LoadOptions, Turn, UPTIME, UserCalls, UserSpace, UserSpaceNext, UserSpaceTask,
     UserSpaceTurn,
 };
-use std::fmt;
-use std::time::Duration;
 
 /// Threads that a loader may make in its life. Chosen.
 pub(crate) const MOST_THREADS: usize = 256;
 /// How long a loader may wait before it attaches its scheduler, of its own time, in nanoseconds. Chosen.
 const PATIENCE: u64 = 60_000_000_000;
-/// CPU time until the scheduler is attached, and of each turn from then on. Chosen: loaders need less than a second.
-pub const CPU_TIME: Duration = Duration::from_secs(10);
 /// System calls of a turn, and times that it reads the time stamp counter: with more it is over, and the next one follows. So what
 /// looks again and again without waiting sees time pass, and its scheduler can take the CPU away. Chosen: about a
 /// millisecond of the loader's task.
@@ -36,52 +32,6 @@ const MOST_CALLS: u64 = 1000;
 const SHOWN: usize = 2000;
 /// The stream of random numbers that loaders get.
 const STREAM: u64 = 0x6c6f_6164;
-
-/// What a loader is started with.
-#[derive(Debug)]
-pub struct Config<'a> {
-    /// The command.
-    pub command: &'a Command,
-    /// The object of the loader's program.
-    pub object: Object,
-    /// The machine that it finds.
-    pub machine: &'a Machine,
-    /// The seed of its random numbers.
-    pub seed: u64,
-    /// The kernel's types that it finds.
-    pub types: &'a Btf,
-    /// True if the loader takes part in the run; else it ends when the scheduler is attached.
-    pub stays: bool,
-}
-
-/// Why a loader did not attach its scheduler: a sentence, with the last of its output.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure(pub String);
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// What a loader did until its scheduler was attached.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Variables of the object that it wrote: name, and value in words.
-    pub variables: Vec<(String, String)>,
-    /// Members of the operations, as they were attached.
-    pub operations: Vec<(String, String)>,
-    /// Maps whose size it set.
-    pub sizes: Vec<(String, u32)>,
-    /// Programs that it ran, with what they returned.
-    pub runs: Vec<(String, u32)>,
-    /// What it asked for and did not get.
-    pub refused: Vec<String>,
-    /// What it wrote to its output.
-    pub output: String,
-}
 
 /// Why a loader stopped running.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What the loader has decided: which map, program and table of the object each of its own is, and what it wrote.
 
 use crate::bpf::{Map, kind};
-use crate::loader::{Failure, Loader, Report};
+use crate::loader::Loader;
+use crate::terms::{Failure, Report};
 use schedlab_base::DurationNs;
 use schedlab_bpf::btf::{Btf, Kind};
 use schedlab_bpf::object::{MapType, ProgramKind};

@@ -3,8 +3,9 @@
 //! Loader and programs never run at the same time, so a copy at each change of sides is enough.
 
 use crate::bpf::{fill, kind, parts};
-use crate::loader::{Failure, Loader};
+use crate::loader::Loader;
 use crate::rings::{collect, deliver};
+use crate::terms::Failure;
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::maps::MapId;
 use schedlab_scx::UserCalls;

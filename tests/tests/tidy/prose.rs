@@ -24,6 +24,7 @@ const READ: &[&str] = &[
     "findings",
     "fuzz",
     "machines",
+    "packaging",
     "published",
     "python",
     "schedulers",
