@@ -8,10 +8,12 @@
     python bench/rank_agreement.py simulated.json --real real.json -c 2
 
 Reads the cells that `schedlab fidelity -o` writes, the figures of both arms for each scheduler and workload; or results of both
-arms, whose figures are means over the seeds. A scheduler's
-place is the geometric mean of its ranks over the workloads, from the best (1) down. Equal figures share their mean rank. The
-output has, for each figure, Kendall's tau of both orders and where the best scheduler of each arm stands in the other arm.
-Which direction of a workload's own figure is better comes from one simulated run of it.
+arms, whose figures are means over the seeds. A scheduler's score is the geometric mean over the workloads of its figure relative
+to the first scheduler's, above 1 where it is better. So a load that hardly tells schedulers apart hardly counts. The output has,
+for each figure, Kendall's tau of both orders and where the best scheduler of each arm stands in the other arm.
+
+A workload's throughput is its first metric of which more is better, or its first one; in cells it is the first one, whose
+direction comes from one simulated run.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ Cells = Mapping[str, Mapping[str, float]]
 
 FIGURES = ("throughput", "wakeup_latency_ns_p95", "run_delay_ns_p95")
 ARMS = ("simulated", "real")
+COMMON = ("cpu_busy_fraction",)
+"""Metrics that each workload has and of which more is no throughput."""
 
 
 def higher_is_better(binary: str, workload: str) -> bool:
@@ -58,7 +62,7 @@ def cells_of(results: Sequence[Path], arm: str) -> list[dict[str, object]]:
         if run["exit"]["kind"] != "none":
             continue
         metrics = run["metrics"]
-        values = {"throughput": next(iter(metrics.values())), **{name: metrics.get(name) for name in FIGURES[1:]}}
+        values = {"throughput": metrics[rate_of(run)], **{name: metrics.get(name) for name in FIGURES[1:]}}
         for figure, metric in values.items():
             if metric is not None:
                 key = (words(run["workload"]), run["scheduler"], run["cpus"], figure)
@@ -67,6 +71,13 @@ def cells_of(results: Sequence[Path], arm: str) -> list[dict[str, object]]:
         {"workload": workload, "scheduler": scheduler, "cpus": cpus, "figure": figure, arm: fmean(values)}
         for (workload, scheduler, cpus, figure), values in samples.items()
     ]
+
+
+def rate_of(run: Mapping[str, object]) -> str:
+    """The metric that is a run's throughput: the first of which more is better, or the first one."""
+    metrics = run["metrics"]
+    own = [name for name in metrics if name not in COMMON]
+    return next((name for name in own if metrics[name]["better"] == "higher"), own[0])
 
 
 def words(workload: Mapping[str, object]) -> str:
@@ -83,10 +94,16 @@ def joined(simulated: Sequence[dict[str, object]], real: Sequence[dict[str, obje
     return [{**one, **other} for one, other in pairs if one is not None]
 
 
-def mean_ranks(cells: Cells, higher: Mapping[str, bool]) -> dict[str, float]:
-    """The geometric mean of the places over all workloads."""
-    places = [ranks(figures, higher[workload]) for workload, figures in cells.items()]
-    return {name: math.exp(sum(math.log(place[name]) for place in places) / len(places)) for name in places[0]}
+def scores(cells: Cells, higher: Mapping[str, bool]) -> dict[str, float]:
+    """The geometric mean over the workloads of each scheduler's figure, relative to the first scheduler's; more is better."""
+    logs: dict[str, list[float]] = {}
+    for workload, figures in cells.items():
+        first = next(iter(figures.values()))
+        for name, value in figures.items():
+            # No time at all is as good as 1 ns.
+            times = math.log(max(value, 1) / max(first, 1)) if not higher[workload] else math.log(value / first)
+            logs.setdefault(name, []).append(times if higher[workload] else -times)
+    return {name: math.exp(fmean(values)) for name, values in logs.items()}
 
 
 def tau(one: Mapping[str, float], other: Mapping[str, float]) -> float:
@@ -124,7 +141,7 @@ def same_direction(one: Cells, other: Cells, least: float = 1.05) -> tuple[int, 
 
 def position(order: Mapping[str, float], name: str) -> int:
     """How many schedulers are better, and one."""
-    return 1 + sum(value < order[name] for value in order.values())
+    return 1 + sum(value > order[name] for value in order.values())
 
 
 def tell(cells: Sequence[Mapping[str, object]], figure: str, directions: Mapping[str, bool]) -> None:
@@ -132,12 +149,11 @@ def tell(cells: Sequence[Mapping[str, object]], figure: str, directions: Mapping
     by_arm = {arm: of_figure(cells, figure, arm) for arm in ARMS}
     workloads = list(by_arm["real"])
     higher = {workload: figure == "throughput" and directions[workload] for workload in workloads}
-    orders = {arm: mean_ranks(by_arm[arm], higher) for arm in ARMS}
-    sim, real = orders["simulated"], orders["real"]
+    sim, real = (scores(by_arm[arm], higher) for arm in ARMS)
     print(f"\n{figure}: {len(real)} schedulers, {len(workloads)} workloads, tau {tau(sim, real):.2f}")
-    for name in sorted(real, key=real.__getitem__):
-        print(f"  {name:<24} real {real[name]:5.2f}  simulated {sim[name]:5.2f}")
-    best_sim, best_real = (min(order, key=order.__getitem__) for order in (sim, real))
+    for name in sorted(real, key=real.__getitem__, reverse=True):
+        print(f"  {name:<24} real {real[name]:6.2f}  simulated {sim[name]:6.2f}")
+    best_sim, best_real = (max(order, key=order.__getitem__) for order in (sim, real))
     print(f"  best in the simulator: {best_sim}, place {position(real, best_sim)} on the real kernel")
     print(f"  best on the real kernel: {best_real}, place {position(sim, best_real)} in the simulator")
     own = [
@@ -164,8 +180,12 @@ def main() -> None:
     else:
         cells = json.loads(args.cells.read_text())["cells"]
     cells = [cell for cell in cells if cell["cpus"] == args.cpus]
-    workloads = of_figure(cells, "throughput", "real")
-    directions = {workload: higher_is_better(args.binary, workload) for workload in workloads}
+    if args.real:
+        runs = json.loads(args.cells.read_text())["runs"]
+        directions = {words(run["workload"]): run["metrics"][rate_of(run)]["better"] == "higher" for run in runs}
+    else:
+        workloads = of_figure(cells, "throughput", "real")
+        directions = {workload: higher_is_better(args.binary, workload) for workload in workloads}
     for figure in FIGURES:
         tell(cells, figure, directions)
 

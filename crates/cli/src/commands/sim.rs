@@ -8,7 +8,7 @@ use crate::results::{Results, command_line};
 use schedlab_base::Machine;
 use schedlab_lab::failure::Failure;
 use schedlab_lab::files::target::{self, Target};
-use schedlab_lab::hunt::{Again, Case, CaseFile};
+use schedlab_lab::hunt::{Again, Case, CaseFile, Property};
 use schedlab_lab::machine::kernels;
 use schedlab_lab::run::deadline::{Deadline, TimeLimit};
 use schedlab_lab::run::defect;
@@ -57,8 +57,7 @@ pub(crate) fn sim(args: &SimArgs, quiet: bool, verbose: bool) -> Result<(), Fail
         Some(seed) => interleaved(simulation, &scenario, seed, &deadline, quiet)?,
         None => simulation,
     };
-    let property = given.case.as_ref().and_then(|file| file.trouble().property);
-    let again = case.as_ref().map(|case| Again::new(case, property));
+    let again = case.as_ref().map(|case| Again::new(case, given.property()));
     if simulation.scheduler.object.is_some() {
         announce_engine(simulation.engine, quiet);
     }
@@ -144,6 +143,11 @@ impl Given {
         let shown = args.case.as_ref().map(|path| path.display().to_string());
         let workload = args.workload.clone().or(shown).unwrap_or_default();
         Ok(Given { scheduler, workload, case })
+    }
+
+    /// What the case shows.
+    fn property(&self) -> Option<Property> {
+        self.case.as_ref()?.trouble().property
     }
 }
 

@@ -1,6 +1,5 @@
 //! A property in a user's own words: a condition on the figures of a run.
 
-use super::property::{Property, Trouble};
 use evalexpr::{ContextWithMutableVariables, HashMapContext, Node, Value, build_operator_tree};
 use schedlab_base::{DurationNs, did_you_mean};
 use schedlab_trace::RunRecord;
@@ -26,8 +25,8 @@ pub struct Condition {
 }
 
 impl Condition {
-    /// Reads a condition. Names are those of metrics and counters, `cpus`, `tasks`, `duration_ns`, `work_ns` and `ejected`; durations have
-    /// a unit (`200ms`) and count in ns; `old.` before a name means the older scheduler's figure.
+    /// Reads a condition. Names are those of metrics and counters, `cpus`, `tasks`, `duration_ns`, `work_ns` and `ejected`. Durations
+    /// have a unit (`200ms`) and count in ns. A name with `old.` before it means the older scheduler's figure.
     ///
     /// # Errors
     /// A text that is too long, that is no expression, or that names no figure.
@@ -69,8 +68,8 @@ impl Condition {
         names.map(|name| name.strip_prefix(OLDER).unwrap_or(name)).collect()
     }
 
-    /// The trouble, where the condition holds for a run, beside one of the older scheduler if figures are compared. A run without one
-    /// of the figures is no case of it.
+    /// The figures in words, where the condition holds for a run, beside one of the older scheduler if figures are compared. A run
+    /// without one of the figures is no case of it.
     ///
     /// # Errors
     /// A condition that is a number, or compares what cannot be compared.
@@ -78,7 +77,7 @@ impl Condition {
         &self,
         run: &RunRecord,
         older: Option<&RunRecord>,
-    ) -> Result<Option<Trouble>, String> {
+    ) -> Result<Option<String>, String> {
         let mut context = HashMapContext::new();
         let mut shown = Vec::new();
         for name in self.tree.iter_variable_identifiers().collect::<BTreeSet<_>>() {
@@ -99,8 +98,7 @@ impl Condition {
             }
             Err(error) => return Err(wrong(&error)),
         };
-        let property = || Some(Property::Condition(self.clone()));
-        Ok(holds.then(|| Trouble::new(property(), "condition", shown.join(", "))))
+        Ok(holds.then(|| shown.join(", ")))
     }
 }
 
@@ -266,7 +264,7 @@ mod tests {
             assert_eq!(holds(text, &run, None), Ok(expected), "{text}");
         }
         let found = Condition::parse("duration_ns > 90ms").unwrap().of_run(&run, None).unwrap().unwrap();
-        assert!(found.words.starts_with("duration_ns was 1"), "{}", found.words);
+        assert!(found.starts_with("duration_ns was 1"), "{found}");
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub struct Again<'a> {
 }
 
 impl<'a> Again<'a> {
-    /// Before the run, of a case that shows a property.
+    /// Before the run of a case that shows a property.
     pub fn new(case: &'a Case, property: Option<Property>) -> Again<'a> {
         Again { case, property, lost: Rc::new(RefCell::new(LostTasks::new(case))) }
     }
@@ -78,7 +78,7 @@ impl<'a> Again<'a> {
     pub fn troubles(&self, record: &RunRecord) -> Vec<Trouble> {
         let mut troubles = of_record(self.case, record);
         if let Some(Property::Condition(condition)) = &self.property {
-            troubles.extend(condition.of_run(record, None).ok().flatten());
+            troubles.extend(Trouble::of_condition(condition, record, None).ok().flatten());
         }
         if !record.exit.kind.is_ejection() {
             troubles.extend(self.lost.borrow_mut().finish(TimeNs::ZERO + record.duration));

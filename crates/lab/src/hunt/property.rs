@@ -107,6 +107,20 @@ impl Trouble {
         Trouble { property, kind: kind.to_string(), words: words.into() }
     }
 
+    /// A condition that holds, if it does for this run and one of the older scheduler.
+    ///
+    /// # Errors
+    /// As of [`Condition::of_run`].
+    pub(crate) fn of_condition(
+        condition: &Condition,
+        run: &RunRecord,
+        older: Option<&RunRecord>,
+    ) -> Result<Option<Trouble>, String> {
+        let property = || Some(Property::Condition(condition.clone()));
+        let found = condition.of_run(run, older)?;
+        Ok(found.map(|words| Trouble::new(property(), "condition", words)))
+    }
+
     /// Whether both are of the same kind.
     pub fn is_like(&self, other: &Trouble) -> bool {
         self.property == other.property && self.kind == other.kind

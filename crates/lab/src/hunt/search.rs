@@ -266,7 +266,7 @@ impl Hunt {
     fn add_conditions(&self, outcome: &mut Outcome, older: Option<&RunRecord>) -> Result<(), Failure> {
         let Some(record) = &outcome.record else { return Ok(()) };
         for condition in self.conditions().filter(|one| one.compares() == older.is_some()) {
-            let found = condition.of_run(record, older);
+            let found = Trouble::of_condition(condition, record, older);
             outcome.troubles.extend(found.map_err(|why| Failure::usage(format!("--property: {why}")))?);
         }
         Ok(())
