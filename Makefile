@@ -6,7 +6,7 @@
 #   make swarm   1,000 fresh random runs of every scheduler with all checkers
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
-#   make page    the laboratory as WebAssembly for browsers and node, target/page
+#   make page    the laboratory as WebAssembly for browsers and node, target/site
 #   make release what is published: a static binary, deb, rpm and wheel, in target/dist
 #   make bench   simulated context switches per second of host CPU time
 

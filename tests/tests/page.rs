@@ -1,4 +1,5 @@
-//! The laboratory as WebAssembly gives what the command gives: every byte of the document and the trace hash, in node.
+//! The laboratory as WebAssembly gives what the command gives: every byte of the document and the trace hash, in node; and the
+//! page around it shows that hash, in Chromium.
 //!
 //! The module is built with overflow checks and debug assertions. An address of 64 bits that a host of 32 bits truncates then ends
 //! a run, even where results would be right.
@@ -55,17 +56,21 @@ fn lacking() -> Option<&'static str> {
         .then_some("no standard library for wasm32-unknown-unknown (scripts/setup page)")
 }
 
-/// A folder with the module and its WebAssembly, checked.
-fn module(lab: &Schedlab) -> PathBuf {
+/// The WebAssembly, checked.
+fn wasm() -> PathBuf {
     let mut build = Command::new(env!("CARGO"));
     build.current_dir(root()).args(["build", "--quiet", "--locked", "--package", "schedlab-web"]);
-    build.args(["--profile", "web-checked", "--target", TARGET, "--target-dir"]).arg(target());
+    build.args(["--profile", "page-checked", "--target", TARGET, "--target-dir"]).arg(target());
     let built = build.output().expect("cargo starts");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    target().join(TARGET).join("page-checked/schedlab_web.wasm")
+}
+
+/// A folder with the module and its WebAssembly.
+fn module(lab: &Schedlab) -> PathBuf {
     let folder = lab.path("module");
     std::fs::create_dir_all(&folder).unwrap();
-    let wasm = target().join(TARGET).join("web-checked/schedlab_web.wasm");
-    std::fs::copy(wasm, folder.join("schedlab.wasm")).unwrap();
+    std::fs::copy(wasm(), folder.join("schedlab.wasm")).unwrap();
     std::fs::copy(root().join("web/schedlab.mjs"), folder.join("schedlab.mjs")).unwrap();
     folder
 }
@@ -143,4 +148,113 @@ fn the_page_gives_what_the_command_gives() {
     let told = String::from_utf8_lossy(&node.stdout);
     let whole = format!("{{\"same\":{}}}", cases.len());
     assert_eq!(told.trim_end(), whole, "{}", String::from_utf8_lossy(&node.stderr));
+}
+
+/// The package that drives a browser, as npm names it; the version is the one that the test was written with.
+const DRIVER: &str = "playwright-core@1.65.1";
+
+/// The browsers that it can drive, as distributions name them.
+const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// A browser and the folder of its driver, or why there is none.
+fn browser() -> Result<(PathBuf, PathBuf), String> {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let places: Vec<PathBuf> = std::env::split_paths(&paths).collect();
+    let found = BROWSERS.iter().flat_map(|name| places.iter().map(move |place| place.join(name)));
+    let browser = found.into_iter().find(|path| path.is_file()).ok_or("no Chromium")?;
+    let folder = target().join("page-tests");
+    std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+    let driver = folder.join("node_modules/playwright-core");
+    if !driver.is_dir() {
+        let mut npm = Command::new("npm");
+        npm.args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+            .arg(&folder)
+            .arg(DRIVER);
+        let installed = npm.output().map_err(|error| format!("no npm: {error}"))?;
+        if !installed.status.success() {
+            return Err(format!("npm cannot install {DRIVER}"));
+        }
+    }
+    Ok((browser, driver))
+}
+
+/// A run in the page, with the hash of the command's run of the same.
+fn page_case(lab: &Schedlab, scheduler: &str, object: Option<&Path>, whole: bool) -> Value {
+    let own = object.map(|path| path.display().to_string());
+    let (cpus, params) =
+        if whole { ("4", json!({})) } else { ("2", json!({"rooms": "1", "users": "4", "messages": "3"})) };
+    let workload = if whole { "chat" } else { "chat:rooms=1,users=4,messages=3" };
+    let mut args = vec![
+        "sim",
+        "-q",
+        "--engine",
+        "interpreted",
+        "--json",
+        "-",
+        "-w",
+        workload,
+        "-c",
+        cpus,
+        "--seed",
+        "1",
+    ];
+    args.extend(["-s", own.as_deref().unwrap_or(scheduler)]);
+    let ended = lab.run(&args, Duration::from_secs(120));
+    let document: Value = serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{}", ended.err));
+    json!({
+        "name": format!("{scheduler} on {cpus}"), "scheduler": scheduler, "object": own, "workload": "chat", "params": params,
+        "cpus": cpus, "seed": 1, "hash": document["runs"][0]["trace_hash"],
+    })
+}
+
+/// What the browser does: five shipped schedulers, a foreign object, and a faulty one.
+fn visits(lab: &Schedlab) -> Value {
+    let mut cases = vec![page_case(lab, "o1", None, true)];
+    cases.extend(["vanilla", "hamq", "ule", "o1+swap"].map(|name| page_case(lab, name, None, false)));
+    let mut hostile = Value::Null;
+    if has_clang() {
+        let object = |name: &str| {
+            let object = lab.path(&format!("{name}.bpf.o"));
+            compile(name, "bpf", &object).unwrap();
+            object
+        };
+        cases.push(page_case(lab, "counts", Some(&object("counts")), false));
+        hostile = page_case(lab, "null_pointer", Some(&object("null_pointer")), false);
+        hostile["words"] = "null_pointer.bpf.c:13".into();
+    }
+    json!({"cases": cases, "hostile": hostile})
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so, and times are printed")]
+fn the_page_works_in_a_browser() {
+    let found = lacking().map_or_else(browser, |lacking| Err(lacking.to_string()));
+    let (browser, driver) = match found {
+        Ok(found) => found,
+        Err(lacking) => return println!("skipped: {lacking}"),
+    };
+    let lab = Schedlab::new("page-browser");
+    let folder = lab.path("site");
+    let built = Command::new(root().join("scripts/page")).arg(&folder).arg(wasm()).output();
+    let built = built.expect("bash starts");
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let mut config = visits(&lab);
+    // With a folder for them there are pictures to look at.
+    let shots = std::env::var("SCHEDLAB_PAGE_SHOTS").ok();
+    for (name, value) in [
+        ("folder", json!(folder)),
+        ("playwright", json!(driver)),
+        ("chromium", json!(browser)),
+        ("profiles", json!(lab.path("profiles"))),
+        ("shots", json!(shots)),
+    ] {
+        config[name] = value;
+    }
+    let file = lab.path("visits.json");
+    std::fs::write(&file, config.to_string()).unwrap();
+    let node = Command::new("node").arg(root().join("tests/page/browser.mjs")).arg(&file).output();
+    let node = node.expect("node starts");
+    let (told, figures) = (String::from_utf8_lossy(&node.stdout), String::from_utf8_lossy(&node.stderr));
+    println!("{figures}");
+    assert_eq!(told.trim_end(), "{\"checks\":true}", "{figures}");
 }

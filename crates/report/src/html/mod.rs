@@ -57,11 +57,7 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{}</h1>\n",
         breakable(&page.title)
     );
-    text.push_str(&format!(
-        "<p>schedlab {}. To make these results again:</p>\n<pre class=\"command\">{}</pre>\n",
-        env!("CARGO_PKG_VERSION"),
-        escape(&page.command)
-    ));
+    text.push_str(&made_by(&page.command));
     for (heading, body) in &page.notes {
         let heading = format!("{}, as text", escape(heading));
         text.push_str(&folded(&heading, &format!("<pre>{}</pre>\n", escape(body))));
@@ -74,6 +70,18 @@ pub(crate) fn page(page: &HtmlPage, content: &str) -> String {
     }
     text.push_str("</body>\n</html>\n");
     text
+}
+
+/// What made the results; a run that no command made has only the version.
+fn made_by(command: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    if command.is_empty() {
+        return format!("<p>schedlab {version}.</p>\n");
+    }
+    let command = escape(command);
+    format!(
+        "<p>schedlab {version}. To make these results again:</p>\n<pre class=\"command\">{command}</pre>\n"
+    )
 }
 
 /// Writes the page.
