@@ -29,6 +29,15 @@ const values = (runs, name) => {
     return all.every((value) => typeof value === "number") ? all : null;
 };
 
+/** The names of standings, the best first. */
+const STANDINGS = ["valid", "suspect", "void"];
+
+/** The worst standing of runs, and the reasons of all of them. */
+export function trust(runs) {
+    const standing = STANDINGS[Math.max(...runs.map((run) => STANDINGS.indexOf(run.standing)))];
+    return { standing, reasons: [...new Set(runs.flatMap((run) => run.standing_reasons))] };
+}
+
 function cell(found, unit) {
     if (!found) return make("td", { class: "n", text: "\u2013" });
     const words = written(mean(found), unit);
@@ -39,8 +48,8 @@ function cell(found, unit) {
     return make("td", { class: "n" }, words, make("small", { text: `${written(low, plain)} to ${written(high, plain)}` }));
 }
 
-/** How the second scheduler differs: the quotient of the means, and in how many seeds it is better. */
-function difference(one, other, better) {
+/** How the second scheduler differs: the quotient of the means, and in how many seeds it is better, as far as runs can be trusted. */
+function difference(one, other, better, { standing, reasons }) {
     if (!one || !other) return [make("td", { class: "n", text: "\u2013" }), make("td", { text: "" })];
     const [base, value] = [mean(one), mean(other)];
     const percent = base ? (100 * (value - base)) / Math.abs(base) : null;
@@ -57,6 +66,8 @@ function difference(one, other, better) {
         else if (wins === one.length || losses === one.length) verdict = `${wins ? "better" : "worse"} with all seeds`;
         else verdict = `better with ${wins} of ${one.length} seeds`;
     }
+    if (verdict && standing === "void") verdict = "no verdict";
+    if (verdict && standing !== "valid") verdict += ` (${standing}: ${reasons.join(", ")})`;
     const way = /^(better|worse)(?: with all seeds)?$/.exec(verdict)?.[1];
     return [make("td", { class: "n", text: words }), make("td", { class: `verdict ${way ?? ""}`, text: verdict })];
 }
@@ -75,13 +86,14 @@ const FIRST = 12;
  */
 export function figures(labels, runs) {
     const names = [...new Set(runs.flatMap(([first]) => Object.keys(first.metrics)))];
+    const trusted = trust(runs.flat());
     const columns = ["metric", ...labels, ...(labels.length > 1 ? ["difference", `${labels[1]} is`] : [])];
     const head = () => make("thead", {}, make("tr", {}, ...columns.map((name, at) =>
         make("th", { scope: "col", class: at && at !== columns.length - (labels.length > 1 ? 1 : 0) ? "n" : null, text: name }))));
     const row = (name) => {
         const { unit, better } = runs.map(([first]) => first.metrics[name]).find(Boolean);
         const found = runs.map((of) => values(of, name));
-        const compared = labels.length > 1 ? difference(found[0], found[1], better) : [];
+        const compared = labels.length > 1 ? difference(found[0], found[1], better, trusted) : [];
         const title = better === "neither" ? null : `${better} is better`;
         return make("tr", {}, make("th", { scope: "row", title }, ...breakable(name)), ...found.map((one) => cell(one, unit)), ...compared);
     };

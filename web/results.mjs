@@ -1,7 +1,7 @@
 // The results of a case: hashes, figures side by side, and the views of a record.
 
 import { framed, make, offer, shown, tabbed } from "./dom.mjs";
-import { figures, written } from "./figures.mjs";
+import { figures, trust, written } from "./figures.mjs";
 
 /** Lines of a long view that are put into the page at once. Chosen. */
 const LINES = 2000;
@@ -28,14 +28,14 @@ function copier(text, what) {
     return button;
 }
 
-/** One scheduler's hash and standing, and how its hash compares with the one that came with the case. */
-function card(name, answer, expected) {
-    const run = answer.document.runs[0];
-    const reasons = run.standing_reasons.length ? ` (${run.standing_reasons.join(", ")})` : "";
+/** One scheduler's hash, the standing of its runs, and how its hash compares with the one that came with the case. */
+function card(name, answer, runs, expected) {
+    const { standing, reasons } = trust(runs);
+    const why = reasons.length ? ` (${reasons.join(", ")})` : "";
     const box = make("div", { class: "card" },
         make("h3", { text: name }),
         make("p", {}, "trace ", make("code", { class: "hash", text: answer.traceHash }), " ", copier(answer.traceHash, `the trace hash of ${name}`)),
-        make("p", {}, "standing ", make("strong", { class: `standing ${run.standing}`, text: run.standing }), shown(reasons)));
+        make("p", {}, "standing ", make("strong", { class: `standing ${standing}`, text: standing }), shown(why)));
     if (expected) {
         const same = expected === answer.traceHash;
         const words = same ? "The hash is that of the link." : `The hash differs from that of the link, ${expected}: another version of schedlab made it.`;
@@ -176,7 +176,7 @@ export function showResults(box, test, seeds, answers, view) {
     box.replaceChildren(
         heading(test, runs[0][0], seeds),
         ...failed.map(({ failure }) => make("p", { class: "alert", text: failure })),
-        make("div", { class: "cards" }, ...labels.map((name, at) => card(name, answers[at][0], test.hashes?.[at]))),
+        make("div", { class: "cards" }, ...labels.map((name, at) => card(name, answers[at][0], runs[at], test.hashes?.[at]))),
         ...warnings(runs),
         figures(labels, runs),
         ...validation(runs[0][0]),

@@ -153,6 +153,24 @@ async function ejected(page) {
     check("ejection", words.includes(config.hostile.words), words);
     check("ejection", await page.locator("[role=tab][aria-selected=true]", { hasText: "Ejection" }).count() === 1, "its tab is not the first");
     await shot(page, "ejection");
+    await page.selectOption("#scheduler1", "eevdf");
+    await run(page, config.hostile);
+    check("void", await page.locator(".standing.void").count() === 1, "no card says that the run is void");
+    check("void", await page.locator(".verdict.better, .verdict.worse").count() === 0, "figures of a void run decide");
+}
+
+/** A verdict heeds what is wrong with a run of either scheduler, of any seed. */
+async function verdicts(page) {
+    const seen = await page.evaluate(async () => {
+        const { figures } = await import("./figures.mjs");
+        const run = (standing, value) => ({
+            standing, standing_reasons: standing === "valid" ? [] : ["never_ran"], metrics: { rate: { value, unit: "1", better: "higher" } },
+        });
+        const of = (standing) => figures(["a", "b"], [[run("valid", 1), run(standing, 1)], [run("valid", 2), run("valid", 2)]]);
+        return ["valid", "suspect", "void"].map((standing) => of(standing).querySelector("td.verdict").textContent);
+    });
+    const right = ["better with all seeds", "better with all seeds (suspect: never_ran)", "no verdict (void: never_ran)"];
+    check("verdicts", seen.join("; ") === right.join("; "), seen.join("; "));
 }
 
 /** By keys alone: run, then from tab to tab. */
@@ -206,6 +224,7 @@ try {
     if (link) await linked(link);
     await stops(page);
     if (config.hostile) await ejected(page);
+    await verdicts(page);
     await keys(page);
     await memory(page);
     await shapes();
