@@ -1,7 +1,9 @@
 //! A property in a user's own words: a condition on the figures of a run.
 
-use evalexpr::{ContextWithMutableVariables, HashMapContext, Node, Value, build_operator_tree};
-use schedlab_base::{DurationNs, did_you_mean};
+use evalexpr::{
+    ContextWithMutableVariables, HashMapContext, Node, Operator, Value, ValueType, build_operator_tree,
+};
+use schedlab_base::did_you_mean;
 use schedlab_trace::RunRecord;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -91,6 +93,7 @@ impl Condition {
             context.set_value(name.to_string(), value).expect("a context takes new names");
         }
         let wrong = |why: &dyn fmt::Display| format!("condition '{}': {why}", self.text);
+        check_kinds(&self.tree, &context).map_err(|why| wrong(&why))?;
         let holds = match self.tree.eval_with_context(&context) {
             Ok(Value::Boolean(holds)) => holds,
             Ok(value) => {
@@ -100,6 +103,20 @@ impl Condition {
         };
         Ok(holds.then(|| shown.join(", ")))
     }
+}
+
+/// Refuses == and != between values of two kinds: to the library they differ, so that `ejected == 1` would never hold.
+fn check_kinds(node: &Node, context: &HashMapContext) -> Result<(), String> {
+    if let (Operator::Eq | Operator::Neq, [left, right]) = (node.operator(), node.children()) {
+        // What cannot be evaluated is refused with the whole.
+        let values = [left, right].map(|side| side.eval_with_context(context).ok());
+        if let [Some(left), Some(right)] = &values
+            && ValueType::from(left) != ValueType::from(right)
+        {
+            return Err(format!("{left} and {right} are of two kinds and cannot be equal"));
+        }
+    }
+    node.children().iter().try_for_each(|child| check_kinds(child, context))
 }
 
 /// What the names of counters begin with: of the shipped schedulers, of the kernel.
@@ -152,11 +169,10 @@ fn figure(record: &RunRecord, name: &str) -> Option<Value> {
 
 /// A value as a person reads it.
 fn words(name: &str, value: &Value) -> String {
-    let is_time = name.ends_with("_ns") || name.contains("_ns_p") || name.ends_with("_ns_max");
+    let is_time = name.ends_with("_ns") || name.contains("_ns_");
     match value {
-        Value::Float(value) if is_time && *value >= 0.0 => {
-            format!("was {:.3} ms", DurationNs(*value as u64).as_secs_f64() * 1e3)
-        }
+        Value::Float(ns) if is_time && *ns >= 1e6 => format!("was {:.3} ms", ns / 1e6),
+        Value::Float(ns) if is_time => format!("was {:.3} us", ns / 1e3),
         Value::Float(value) => format!("was {value}"),
         other => format!("was {other}"),
     }
@@ -288,6 +304,8 @@ mod tests {
             ("cpus > (2", "condition"),
             ("exec(cpus)", "no function 'exec'"),
             ("cpus + 1", "neither true nor false"),
+            ("ejected == 1", "false and 1 are of two kinds"),
+            ("cpus < 9 && (cpus != \"1\")", "of two kinds"),
             ("cpus + ejected > 1", "condition 'cpus + ejected > 1'"),
             (&"(".repeat(LONGEST + 1), "characters are too many"),
         ] {
