@@ -43,18 +43,6 @@ def higher_is_better(binary: str, workload: str) -> bool:
     return next(iter(json.loads(done.stdout)["runs"][0]["metrics"].values()))["better"] == "higher"
 
 
-def ranks(figures: Mapping[str, float], higher: bool) -> dict[str, float]:
-    """The place of each scheduler, 1 for the best; equal figures share the mean of their places."""
-    sign = -1 if higher else 1
-    values = {name: sign * value for name, value in figures.items()}
-
-    def place(own: float) -> float:
-        less = sum(value < own for value in values.values())
-        return less + (1 + sum(value == own for value in values.values())) / 2
-
-    return {name: place(value) for name, value in values.items()}
-
-
 def cells_of(results: Sequence[Path], arm: str) -> list[dict[str, object]]:
     """The cells of one arm: each figure of a workload and scheduler, the mean over its seeds; runs that were ejected left out."""
     samples: dict[tuple[str, str, int, str], list[float]] = {}
@@ -100,8 +88,8 @@ def scores(cells: Cells, higher: Mapping[str, bool]) -> dict[str, float]:
     for workload, figures in cells.items():
         first = next(iter(figures.values()))
         for name, value in figures.items():
-            # No time at all is as good as 1 ns.
-            times = math.log(max(value, 1) / max(first, 1)) if not higher[workload] else math.log(value / first)
+            # No latency at all is as good as 1 ns.
+            times = math.log((value or 1) / (first or 1))
             logs.setdefault(name, []).append(times if higher[workload] else -times)
     return {name: math.exp(fmean(values)) for name, values in logs.items()}
 
@@ -156,9 +144,7 @@ def tell(cells: Sequence[Mapping[str, object]], figure: str, directions: Mapping
     best_sim, best_real = (max(order, key=order.__getitem__) for order in (sim, real))
     print(f"  best in the simulator: {best_sim}, place {position(real, best_sim)} on the real kernel")
     print(f"  best on the real kernel: {best_real}, place {position(sim, best_real)} in the simulator")
-    own = [
-        tau(ranks(by_arm["simulated"][one], higher[one]), ranks(by_arm["real"][one], higher[one])) for one in workloads
-    ]
+    own = [tau(by_arm["simulated"][one], by_arm["real"][one]) for one in workloads]
     same, decided = same_direction(by_arm["simulated"], by_arm["real"])
     print(f"  pairs that differ by 5 % or more in both arms: {same} of {decided} in the same order")
     print(
