@@ -29,11 +29,16 @@ fn main() {
     if !names.is_empty() {
         compile(&schedulers, &objects);
     }
+    let stripped = out.join("stripped");
+    fs::create_dir_all(&stripped).expect("the output folder is writable");
     for name in &names {
         let path = schedulers.join(name).join(format!("{name}.bpf.c"));
         let source = read(&path);
-        let object = objects.join(format!("{name}.bpf.o"));
-        let swap = objects.join(format!("{name}+swap.bpf.o"));
+        let [object, swap] = [format!("{name}.bpf.o"), format!("{name}+swap.bpf.o")].map(|file| {
+            let stripped = stripped.join(&file);
+            fs::write(&stripped, without_dwarf(&objects.join(file))).expect("the output folder is writable");
+            stripped
+        });
         writeln!(
             code,
             "    Shipped {{ name: {name:?}, about: {:?}, object: include_bytes!({object:?}), \
@@ -124,6 +129,29 @@ fn build(root: &Path) -> String {
         }
     }
     hash.finalize()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An object without its DWARF, which is half of it. The kernel, its verifier's messages and ours read BTF alone, but `clang -g`
+/// writes both. What would relocate BTF goes too: it has the offsets already, and libbpf skips such sections. `llvm-strip -g`
+/// does about the same; it is in a package that a build needs for nothing else.
+fn without_dwarf(path: &Path) -> Vec<u8> {
+    let failed = |error: object::build::Error| -> ! { stop(&format!("{}: {error}", path.display())) };
+    let content = fs::read(path).unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())));
+    let mut object = object::build::elf::Builder::read(&content[..]).unwrap_or_else(|error| failed(error));
+    for section in &mut object.sections {
+        section.delete = [&b".debug_"[..], b".rel.debug_", b".rel.BTF"].iter().any(|start| section.name.starts_with(start));
+    }
+    object.delete_orphans();
+    // LLVM keeps names of sections among those of symbols; the library wants a table for each.
+    let names = object.sections.add();
+    names.name = b".shstrtab"[..].into();
+    names.sh_type = object::elf::SHT_STRTAB;
+    names.sh_addralign = 1;
+    names.data = object::build::elf::SectionData::SectionString;
+    object.set_section_sizes();
+    let mut stripped = Vec::new();
+    object.write(&mut stripped).unwrap_or_else(|error| failed(error));
+    stripped
 }
 
 /// The SHA-256 of a file that was made.
