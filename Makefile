@@ -7,14 +7,15 @@
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
 #   make page    the laboratory as WebAssembly for browsers and node, target/site
-#   make release what is published: a static binary, deb, rpm and wheel, in target/dist
+#   make book    the book as static pages with a search, target/book
+#   make release what is published: a static binary, deb, rpm, wheel and the book, in target/dist
 #   make bench   simulated context switches per second of host CPU time
 
 CARGO ?= cargo
 SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 DEMO_WORKLOAD ?= chat:rooms=10,messages=20
 
-.PHONY: build quick demo test swarm fuzz page release bench objects install uninstall clean
+.PHONY: build quick demo test swarm fuzz page book release bench objects install uninstall clean
 
 # Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
@@ -49,6 +50,10 @@ fuzz:
 page:
 	@scripts/setup page
 	scripts/page
+
+book:
+	@scripts/setup book
+	scripts/book
 
 release:
 	@scripts/setup release

@@ -26,6 +26,11 @@
           install -Dm644 -t $out/share/licenses/schedlab LICENSE* packaging/copyright
           install -Dm644 schedulers/LICENSE $out/share/licenses/schedlab/LICENSE-GPL-2.0
         '';
+        meta = {
+          description = "A laboratory for Linux CPU schedulers: one sched_ext object, simulated and real";
+          license = with pkgs.lib.licenses; [ mit asl20 gpl2Only ];
+          mainProgram = "schedlab";
+        };
       };
     in {
       packages = nixpkgs.lib.genAttrs systems (system: { default = package nixpkgs.legacyPackages.${system}; });

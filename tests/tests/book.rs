@@ -5,6 +5,8 @@
 //! `# exit code N` behind a command says that it ends with that code. A line `...` stands for any lines, `...` in a line
 //! for any words, `...` behind a word's beginning for its end. Words must be the same, figures the same within a
 //! quarter: a change of a cost or of an object moves them a little and leaves the page true.
+//!
+//! The site that `scripts/book` makes of the pages is built where mdBook is installed.
 
 use schedlab_tests::{Schedlab, clang, files, root};
 use std::fs;
@@ -188,6 +190,107 @@ fn every_picture_of_the_book_is_there() {
             assert!(!link.ends_with(".svg") || picture.is_file(), "{} lacks {link}", page.display());
         }
     }
+}
+
+/// Builds the book of the tree to which `script` belongs into `folder`; nothing where there is no mdBook, which is reported.
+#[allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+fn built(script: &Path, folder: &Path) -> Option<Result<(), String>> {
+    let done = match Command::new(script).arg(folder).output() {
+        Ok(done) => done,
+        Err(error) => {
+            println!("skipped: {}: {error}", script.display());
+            return None;
+        }
+    };
+    let words = String::from_utf8_lossy(&done.stderr).into_owned();
+    match done.status.code() {
+        // Neither Python nor mdBook.
+        Some(5 | 127) => {
+            println!("skipped: {words}");
+            None
+        }
+        Some(0) => Some(Ok(())),
+        _ => Some(Err(words)),
+    }
+}
+
+/// What the page's scripts, style sheets, pictures and frames are loaded from.
+fn loaded(page: &str) -> Vec<&str> {
+    let tags = page
+        .split('<')
+        .filter(|tag| ["script", "link", "img", "iframe", "source"].iter().any(|name| tag.starts_with(name)));
+    tags.filter_map(|tag| {
+        let tag = tag.split('>').next()?;
+        let value = tag.split_once(" src=\"").or_else(|| tag.split_once(" href=\""))?.1;
+        value.split('"').next()
+    })
+    .collect()
+}
+
+#[test]
+fn the_site_has_every_page_and_a_search_and_loads_nothing_foreign() {
+    let folder = tempfile::tempdir().unwrap();
+    let site = folder.path().join("site");
+    let Some(done) = built(&root().join("scripts/book"), &site) else { return };
+    done.unwrap();
+    let chapters = fs::read_to_string(site.join("toc.html")).unwrap();
+    for page in files(&root().join("docs"), &["md"]) {
+        let name = page.with_extension("html").strip_prefix(root()).unwrap().display().to_string();
+        assert!(site.join(&name).is_file(), "no {name}");
+        assert!(chapters.contains(&format!("href=\"{name}\"")), "the contents lack {name}");
+    }
+    let pages = files(&site, &["html"]);
+    assert!(pages.len() > 50, "{} pages", pages.len());
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let foreign = loaded(&text).into_iter().find(|place| place.contains("//"));
+        assert_eq!(foreign, None, "{}", page.display());
+    }
+    let index =
+        files(&site, &["js"]).into_iter().find(|path| path.display().to_string().contains("searchindex"));
+    let index = fs::read_to_string(index.expect("a search index")).unwrap();
+    assert!(index.contains("docs/waits.html#priority-inversion"), "the search lacks a heading");
+}
+
+#[test]
+fn a_mistake_in_the_book_ends_its_build_with_the_place() {
+    let tree = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = tree.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    for name in ["scripts/book", "docs/book/book.toml", "docs/book/book.css", "docs/book/head.hbs"] {
+        write(name, "");
+        fs::copy(root().join(name), tree.path().join(name)).unwrap();
+    }
+    write("README.md", "# A\n\n[contents](docs/README.md)\n");
+    write("docs/README.md", "# B\n\n**Read.**\n\n1. [one](one.md), then\n   [two](../two.md#end)\n");
+    write("two.md", "# Two\n\n## End\n\n[source](docs/some.h)\n");
+    write("docs/some.h", "int some;\n");
+    let site = tree.path().join("target/book");
+    let with = |page: &str| {
+        write("docs/one.md", &format!("# One\n\n{page}\n"));
+        built(&tree.path().join("scripts/book"), &site)
+    };
+    let Some(right) = with("[two](../two.md#end), `[not](a-link.md)`") else { return };
+    right.unwrap();
+    assert!(site.join("docs/some.h").is_file(), "a linked source is there too");
+    let wrong = |page: &str| with(page).unwrap().unwrap_err();
+    for (page, place) in [
+        ("[gone](gone.md)", "docs/one.md:3: no file gone.md"),
+        ("![gone](gone.svg)", "docs/one.md:3: no file gone.svg"),
+        ("[outside](../../../etc/passwd)", "docs/one.md:3: no file ../../../etc/passwd"),
+        ("[part](../two.md#middle)", "docs/one.html: no section ../two.html#middle"),
+        ("![far](https://example.org/a.svg)", "docs/one.html: loads https://example.org/a.svg"),
+        ("<b>open", "unclosed HTML tag"),
+    ] {
+        let words = wrong(page);
+        assert!(words.contains(place), "{page}: {words}");
+    }
+    write("docs/three.md", "# Three\n");
+    let words = wrong("");
+    assert!(words.contains("docs/three.md: docs/README.md does not list it"), "{words}");
 }
 
 #[test]

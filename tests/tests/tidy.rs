@@ -369,6 +369,23 @@ fn one_version_is_told_everywhere() {
 }
 
 #[test]
+fn every_crate_can_be_packed_with_its_licence() {
+    let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    for folder in crates.chain(["fuzz", "tests"].map(|name| root().join(name))) {
+        for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
+            let text = fs::read(folder.join(name)).ok();
+            assert_eq!(text, fs::read(root().join(name)).ok(), "{}: no link to {name}", shown(&folder));
+        }
+        // A dependency by its place alone cannot be packed.
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for line in manifest.lines().filter(|line| line.starts_with("schedlab-") && line.contains("path = "))
+        {
+            assert!(line.contains("version = "), "{}: no version: {line}", shown(&folder));
+        }
+    }
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let mut findings = Vec::new();
     for path in files(&root(), &["md"]) {
