@@ -248,8 +248,8 @@ fn mount(kind: &str, place: &str) -> io::Result<()> {
 fn loopback_up() -> io::Result<()> {
     // SAFETY: ifreq is plain data for which all zeroes is a valid value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    request.ifr_name[0] = b'l'.cast_signed();
-    request.ifr_name[1] = b'o'.cast_signed();
+    request.ifr_name[0] = libc::c_char::from_ne_bytes([b'l']);
+    request.ifr_name[1] = libc::c_char::from_ne_bytes([b'o']);
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: plain system calls; the request outlives them and the descriptor is closed.
     unsafe {

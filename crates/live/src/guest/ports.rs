@@ -1,6 +1,7 @@
 //! Two devices of QEMU's that need no driver of the guest's kernel: they are spoken to by I/O ports, and answer at once, so that
 //! what they take is the same in each run of a machine that counts instructions.
 
+use instructions::allow;
 use std::io;
 
 /// Ports of the configuration device: an item is chosen at the first and read from the second, byte by byte (QEMU's
@@ -23,10 +24,7 @@ const PANICKED: u8 = 1;
 /// The ports are not ours to use.
 pub(super) fn stop() -> io::Result<()> {
     allow(PANIC, 1)?;
-    // SAFETY: the port is allowed; the instruction touches no memory.
-    unsafe {
-        std::arch::asm!("out dx, al", in("dx") PANIC, in("al") PANICKED, options(nomem, nostack, preserves_flags));
-    }
+    instructions::write_byte(PANIC, PANICKED);
     Ok(())
 }
 
@@ -36,40 +34,70 @@ pub(super) fn stop() -> io::Result<()> {
 /// The ports are not ours to use, or there is no such file.
 pub(super) fn item(name: &str) -> io::Result<Vec<u8>> {
     allow(SELECT, 2)?;
-    select(DIRECTORY);
+    instructions::write_word(SELECT, DIRECTORY);
     let count = u32::from_be_bytes(read(4).try_into().unwrap_or_default());
     for _ in 0..count {
         let entry = read(ENTRY);
         let size = u32::from_be_bytes(*entry.first_chunk().unwrap_or(&[0; 4]));
         if entry[8..].split(|byte| *byte == 0).next() == Some(name.as_bytes()) {
-            select(u16::from_be_bytes([entry[4], entry[5]]));
+            instructions::write_word(SELECT, u16::from_be_bytes([entry[4], entry[5]]));
             return Ok(read(size as usize));
         }
     }
     Err(io::Error::new(io::ErrorKind::NotFound, format!("QEMU's configuration device has no {name}")))
 }
 
-fn allow(port: u16, count: u16) -> io::Result<()> {
-    // SAFETY: a plain system call; it lets this thread use these ports.
-    match unsafe { libc::ioperm(port.into(), count.into(), 1) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-fn select(item: u16) {
-    // SAFETY: the port is allowed by the caller; the instruction touches no memory.
-    unsafe {
-        std::arch::asm!("out dx, ax", in("dx") SELECT, in("ax") item, options(nomem, nostack, preserves_flags));
-    }
-}
-
 fn read(count: usize) -> Vec<u8> {
     let mut bytes = vec![0_u8; count];
-    // SAFETY: the port is allowed by the caller; as many bytes are written as the vector has.
-    unsafe {
-        std::arch::asm!("rep insb", in("dx") DATA, inout("rcx") count => _,
-            inout("rdi") bytes.as_mut_ptr() => _, options(nostack, preserves_flags));
-    }
+    instructions::read(DATA, &mut bytes);
     bytes
+}
+
+/// The instructions of x86-64 that speak to ports; the caller has been allowed the port.
+#[cfg(target_arch = "x86_64")]
+mod instructions {
+    use std::arch::asm;
+    use std::io;
+
+    pub(super) fn allow(port: u16, count: u16) -> io::Result<()> {
+        // SAFETY: a plain system call; it lets this thread use these ports.
+        match unsafe { libc::ioperm(port.into(), count.into(), 1) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    pub(super) fn write_byte(port: u16, byte: u8) {
+        // SAFETY: the instruction touches no memory; a port that is not allowed ends the process.
+        unsafe { asm!("out dx, al", in("dx") port, in("al") byte, options(nomem, nostack, preserves_flags)) }
+    }
+
+    pub(super) fn write_word(port: u16, word: u16) {
+        // SAFETY: as above.
+        unsafe { asm!("out dx, ax", in("dx") port, in("ax") word, options(nomem, nostack, preserves_flags)) }
+    }
+
+    pub(super) fn read(port: u16, bytes: &mut [u8]) {
+        // SAFETY: as above, and as many bytes are written as the slice has.
+        unsafe {
+            asm!("rep insb", in("dx") port, inout("rcx") bytes.len() => _,
+                inout("rdi") bytes.as_mut_ptr() => _, options(nostack, preserves_flags));
+        }
+    }
+}
+
+/// Where there are no ports, none is allowed. The host's side refuses a VM there, so that nothing asks.
+#[cfg(not(target_arch = "x86_64"))]
+mod instructions {
+    use std::io;
+
+    pub(super) fn allow(_: u16, _: u16) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub(super) fn write_byte(_: u16, _: u8) {}
+
+    pub(super) fn write_word(_: u16, _: u16) {}
+
+    pub(super) fn read(_: u16, _: &mut [u8]) {}
 }

@@ -37,7 +37,7 @@ pub(super) fn new_callbacks(known: &BTreeSet<u32>) -> Vec<(String, OwnedFd)> {
     let named = opened.filter_map(|fd| {
         let info = program_info(fd.as_raw_fd()).filter(|info| info.type_ == sys::BPF_PROG_TYPE_STRUCT_OPS)?;
         let bytes: Vec<u8> =
-            info.name.iter().map(|byte| byte.cast_unsigned()).take_while(|byte| *byte != 0).collect();
+            info.name.iter().flat_map(|byte| byte.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
         Some((String::from_utf8_lossy(&bytes).into_owned(), fd))
     });
     named.collect()

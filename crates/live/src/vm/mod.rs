@@ -17,6 +17,7 @@ mod written;
 
 pub use take::{TakeError, Taken, find_program};
 
+use std::env::consts::ARCH;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -229,6 +230,10 @@ pub fn run(job: &VmJob, progress: &mut dyn FnMut(&str)) -> Result<VmOutput, VmEr
 }
 
 fn check(job: &VmJob) -> Result<(), VmError> {
+    // The guest's first process is this program, and the kernels that are fetched are for x86-64.
+    if cfg!(not(target_arch = "x86_64")) {
+        return Err(VmError::BadJob(format!("a VM runs x86-64, and this schedlab is built for {ARCH}")));
+    }
     if !(1..=255).contains(&job.cpus) {
         return Err(VmError::BadJob(format!("a VM has 1 to 255 CPUs, not {}", job.cpus)));
     }
