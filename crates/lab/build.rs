@@ -139,7 +139,9 @@ fn without_dwarf(path: &Path) -> Vec<u8> {
     let content = fs::read(path).unwrap_or_else(|error| stop(&format!("{}: {error}", path.display())));
     let mut object = object::build::elf::Builder::read(&content[..]).unwrap_or_else(|error| failed(error));
     for section in &mut object.sections {
-        section.delete = [&b".debug_"[..], b".rel.debug_", b".rel.BTF"].iter().any(|start| section.name.starts_with(start));
+        section.delete = [&b".debug_"[..], b".rel.debug_", b".rel.BTF"]
+            .iter()
+            .any(|start| section.name.starts_with(start));
     }
     object.delete_orphans();
     // LLVM keeps names of sections among those of symbols; the library wants a table for each.

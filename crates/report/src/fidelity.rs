@@ -377,7 +377,9 @@ impl Fidelity {
             behind.split(',').next()?.parse::<usize>().ok()
         };
         let wanted = |line: &&str| match number(line) {
-            Some(number) if number == cpus => figures.iter().any(|figure| figure.find(line.as_bytes()).is_some()),
+            Some(number) if number == cpus => {
+                figures.iter().any(|figure| figure.find(line.as_bytes()).is_some())
+            }
             Some(number) => others.insert(number),
             None => false,
         };
