@@ -240,6 +240,12 @@ impl Memory {
         }
     }
 
+    /// Bytes that the object has taken.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.used
+    }
+
     /// Counts bytes back that [`Memory::take`] counted.
     pub fn give_back(&mut self, len: u64) {
         debug_assert!(len <= self.used, "no more is given back than was taken");
@@ -327,6 +333,7 @@ impl Memory {
         if start >= end {
             return;
         }
+        self.forget_lines(start..end);
         self.zero_pages(start, end);
         self.set_perms(start, end - start, Perm::NONE);
         if self.regions.get(&start).is_some_and(|region| region.size == end - start) {
@@ -410,7 +417,6 @@ impl Memory {
 
     fn zero_pages(&mut self, start: u64, end: u64) {
         debug_assert!((start | end) & PAGE_MASK == 0 && start <= end, "pages are zeroed whole");
-        self.forget_lines(start..end);
         #[cfg(target_os = "linux")]
         if end - start >= RELEASE_LEN {
             let (offset, len) = (GUEST_AT + self.room.place(start), (end - start) as usize);

@@ -3,6 +3,7 @@
 
 use crate::format::number;
 use crate::table::table;
+use memchr::memmem;
 use schedlab_trace::{Bucket, Distribution, RunRecord, TaskRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -367,12 +368,18 @@ impl Fidelity {
     /// # Errors
     /// As [`Fidelity::from_json`].
     pub fn part(text: &str, cpus: usize) -> Result<Fidelity, String> {
-        let figures = FIGURES.map(|figure| format!("\"figure\":\"{figure}\","));
-        let number = |line: &str| line.split_once("\"cpus\":")?.1.split(',').next()?.parse::<usize>().ok();
         let (head, cells) = text.split_once(CELLS).ok_or("there are no cells")?;
-        let mut others = BTreeSet::new();
+        let figures = FIGURES.map(|figure| format!("\"figure\":\"{figure}\","));
+        let figures = figures.each_ref().map(memmem::Finder::new);
+        let (key, mut others) = (memmem::Finder::new("\"cpus\":"), BTreeSet::new());
+        let number = |line: &str| {
+            let behind = line.get(key.find(line.as_bytes())? + key.needle().len()..)?;
+            behind.split(',').next()?.parse::<usize>().ok()
+        };
         let wanted = |line: &&str| match number(line) {
-            Some(number) if number == cpus => figures.iter().any(|figure| line.contains(figure)),
+            Some(number) if number == cpus => {
+                figures.iter().any(|figure| figure.find(line.as_bytes()).is_some())
+            }
             Some(number) => others.insert(number),
             None => false,
         };

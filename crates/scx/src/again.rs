@@ -1,13 +1,27 @@
 //! One loaded object, run many times: loading takes milliseconds, going back to the start microseconds.
 
-use crate::scheduler::BpfScheduler;
+use crate::callbacks::OP_COUNT;
+use crate::contents::Global;
+use crate::priority::PriorityWatch;
+use crate::programs::Returned;
+use crate::scheduler::{BpfScheduler, Cost};
 use crate::state::State;
+use schedlab_bpf::GuestAddr;
 use schedlab_bpf::memory::Snapshot;
 
-/// A scheduler's memory and state as they were at one moment ([`BpfScheduler::keep`]).
+/// Most bytes of an object that is worth keeping. Chosen: loading reads or writes a few MiB.
+const MOST_KEPT: u64 = 16 << 20;
+
+/// A scheduler as it was at one moment: its memory, its state, and what was asked of it ([`BpfScheduler::keep`]).
 pub struct Start {
     memory: Snapshot,
     state: State,
+    costs: [Cost; OP_COUNT],
+    attended: bool,
+    mark: Option<GuestAddr>,
+    priorities: Option<PriorityWatch>,
+    globals: Vec<Global>,
+    returned: Vec<Returned>,
 }
 
 impl std::fmt::Debug for Start {
@@ -17,18 +31,75 @@ impl std::fmt::Debug for Start {
 }
 
 impl BpfScheduler {
-    /// The scheduler as it is now, to go back to.
+    /// Whether going back costs less than loading: the object has few bytes to look at and to copy.
     #[must_use]
-    pub fn keep(&self) -> Start {
-        Start { memory: self.mem.snapshot(), state: self.state.clone() }
+    pub fn is_worth_keeping(&self) -> bool {
+        self.mem.taken() <= MOST_KEPT
     }
 
-    /// Goes back to where this scheduler was: its next run is what its first one would have been. Priorities that are
-    /// watched and the counter that marks stay chosen.
+    /// The scheduler as it is now, to go back to.
+    ///
+    /// # Panics
+    /// If it has a user space, or pauses in callbacks: those do not go back.
+    #[must_use]
+    pub fn keep(&self) -> Start {
+        assert!(self.user.part.is_none() && self.interleaving.is_none(), "all of it can go back");
+        Start {
+            memory: self.mem.snapshot(&self.state.tasks.filled()),
+            state: self.state.clone(),
+            costs: self.costs,
+            attended: self.attended,
+            mark: self.mark,
+            priorities: self.priorities.clone(),
+            globals: self.globals.clone(),
+            returned: self.returned.clone(),
+        }
+    }
+
+    /// Goes back to where this scheduler was: its next run is what its first one would have been. Code that was compiled since
+    /// stays compiled.
     pub fn begin_again(&mut self, start: &Start) {
-        self.mem.restore(&start.memory);
-        self.state.clone_from(&start.state);
-        self.costs = Default::default();
+        let BpfScheduler {
+            mem,
+            state,
+            costs,
+            attended,
+            mark,
+            priorities,
+            globals,
+            returned,
+            // Without a user space nothing of this changes.
+            user: _,
+            table: _,
+            info: _,
+            ops: _,
+            extra: _,
+            // What loading has made.
+            wants: _,
+            verifier: _,
+            image: _,
+            guest: _,
+            tracing: _,
+            budget: _,
+            cid_form: _,
+            counters: _,
+            integers: _,
+            tables: _,
+            turns: _,
+            programs: _,
+            priority_place: _,
+            map_types: _,
+            // Nothing of a run is left in them.
+            engine: _,
+            reference: _,
+            interleaving: _,
+        } = self;
+        mem.restore(&start.memory);
+        state.clone_from(&start.state);
+        (*costs, *attended, *mark) = (start.costs, start.attended, start.mark);
+        priorities.clone_from(&start.priorities);
+        globals.clone_from(&start.globals);
+        returned.clone_from(&start.returned);
     }
 
     /// Writes the first bytes of a global variable, as user space does through the map that holds it.

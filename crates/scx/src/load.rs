@@ -41,7 +41,7 @@ const RESCUE_DISABLE: u64 = u32::MAX as u64;
 const RESCUE_QUANTUM_US: std::ops::RangeInclusive<u64> = 1000..=100_000;
 
 /// What loading may depend on besides the object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoadOptions {
     /// Which scheduler of an object with several, as [`Object::choose`] takes it.
     pub scheduler: Option<String>,

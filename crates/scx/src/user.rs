@@ -52,7 +52,7 @@ pub enum Turn {
 }
 
 /// A scheduler's user space.
-pub trait UserSpace {
+pub trait UserSpace: Send {
     /// The task of the user space.
     fn task(&self) -> UserSpaceTask;
 

@@ -32,6 +32,16 @@ impl Untouched {
         Ok(Untouched { first, size: len })
     }
 
+    /// Bytes that read as zero again.
+    ///
+    /// # Errors
+    /// None.
+    pub fn renew(&mut self) -> io::Result<()> {
+        // SAFETY: the bytes are ours, and `&mut self` says that nobody else uses them.
+        unsafe { self.first.write_bytes(0, self.size) };
+        Ok(())
+    }
+
     /// The first byte, aligned to a page.
     #[inline(always)]
     #[must_use]

@@ -19,6 +19,15 @@ impl Untouched {
         Ok(Untouched { map: map.into() })
     }
 
+    /// Bytes that read as zero again, perhaps elsewhere.
+    ///
+    /// # Errors
+    /// The host gives no address space; the bytes are as they were then.
+    pub fn renew(&mut self) -> io::Result<()> {
+        *self = Untouched::new(self.size())?;
+        Ok(())
+    }
+
     /// The first byte, aligned to a page.
     #[inline(always)]
     #[must_use]

@@ -59,57 +59,94 @@ pub(super) fn reached(
     constant: impl Fn(u64, u64) -> Option<u64>,
     steps: &Steps,
 ) -> Reached {
-    let mut states: Vec<Option<Known>> = vec![None; insns.len()];
     debug_assert!(loads.iter().all(|load| *load < insns.len()), "a load is one of the function");
+    let meets = Meetings::of(insns);
+    let mut states: Vec<Option<Known>> = vec![None; meets.count];
+    let mut reached = Reached { slots: vec![false; insns.len()], handed: BTreeSet::new() };
     let mut work = Vec::new();
     if !insns.is_empty() {
         states[0] = Some(Known::NOTHING);
         work.push(0usize);
     }
-    while let Some(at) = work.pop() {
-        let Some(state) = states[at].filter(|_| steps.take(1)) else {
-            continue;
-        };
-        let insn = insns[at];
-        let mut after = state;
-        step(insns, at, &mut after, &constant);
-        if insn.is_ld_imm64()
-            && let Some(place) = loads.iter().take(64).position(|load| *load == at)
-        {
-            after.set(usize::from(insn.dst.min(10)), None);
-            after.hand_on(usize::from(insn.dst.min(10)), 1 << place);
-        }
-        for slot in ways(insn, at, &state).into_iter().flatten() {
-            if states.get_mut(slot).is_some_and(|into| join(into, &after)) {
-                work.push(slot);
+    while let Some(begin) = work.pop() {
+        let Some(mut state) = meets.at(begin).and_then(|place| states[place]) else { continue };
+        let mut next = Some(begin);
+        while let Some(at) = next.take().filter(|_| steps.take(1)) {
+            let insn = insns[at];
+            reached.slots[at] = true;
+            if insn.code == op::CALL_K && !loads.is_empty() {
+                reached.hand(at, loads, &state);
+            }
+            let ways = ways(insn, at, &state);
+            step(insns, at, &mut state, &constant);
+            if insn.is_ld_imm64()
+                && let Some(place) = loads.iter().take(64).position(|load| *load == at)
+            {
+                state.set(usize::from(insn.dst.min(10)), None);
+                state.hand_on(usize::from(insn.dst.min(10)), 1 << place);
+            }
+            for slot in ways.into_iter().flatten().filter(|slot| *slot < insns.len()) {
+                match meets.at(slot) {
+                    Some(place) if join(&mut states[place], &state) => work.push(slot),
+                    Some(_) => {}
+                    None => next = Some(slot),
+                }
             }
         }
     }
-    let mut slots: Vec<bool> = states.iter().map(Option::is_some).collect();
     // The second slot of a 64-bit constant belongs to the first.
     for at in 0..insns.len().saturating_sub(1) {
-        if insns[at].is_ld_imm64() && slots[at] {
-            slots[at + 1] = true;
+        if insns[at].is_ld_imm64() && reached.slots[at] {
+            reached.slots[at + 1] = true;
         }
     }
-    let handed = if loads.is_empty() { BTreeSet::new() } else { handed(insns, loads, &states) };
-    Reached { slots, handed }
+    reached
 }
 
-/// The addresses of functions that reached calls are handed.
-fn handed(insns: &[Insn], loads: &[usize], states: &[Option<Known>]) -> BTreeSet<(u32, u32)> {
-    let mut handed = BTreeSet::new();
-    debug_assert_eq!(states.len(), insns.len(), "each instruction was reached or not");
-    for (at, state) in states.iter().enumerate().filter(|(at, _)| insns[*at].code == op::CALL_K) {
-        let Some(state) = state else { continue };
+impl Reached {
+    /// Takes down the addresses of functions that a call is handed.
+    fn hand(&mut self, call: usize, loads: &[usize], state: &Known) {
         let functions = state.functions[1..6].iter().fold(0, |all, functions| all | functions);
-        for (place, load) in loads.iter().enumerate().take(64) {
-            if functions >> place & 1 != 0 {
-                handed.insert((at as u32, *load as u32));
+        let handed = loads.iter().enumerate().take(64).filter(|(place, _)| functions >> place & 1 != 0);
+        self.handed.extend(handed.map(|(_, load)| (call as u32, *load as u32)));
+    }
+}
+
+/// The slots at which states can meet: the first one, what jumps lead to, and what follows a conditional jump. In between, one
+/// state is enough.
+struct Meetings {
+    /// For each slot its number among them, else [`Meetings::NONE`].
+    places: Vec<u32>,
+    count: usize,
+}
+
+impl Meetings {
+    const NONE: u32 = u32::MAX;
+
+    fn of(insns: &[Insn]) -> Meetings {
+        let mut meets = Meetings { places: vec![Meetings::NONE; insns.len()], count: 0 };
+        meets.add(0);
+        for (at, insn) in insns.iter().enumerate() {
+            let straight = at + 1 + usize::from(insn.is_ld_imm64());
+            match insn.successors(at) {
+                [Some(one), None] | [None, Some(one)] if one == straight => {}
+                ways => ways.into_iter().flatten().for_each(|way| meets.add(way)),
             }
         }
+        meets
     }
-    handed
+
+    fn add(&mut self, slot: usize) {
+        if let Some(place) = self.places.get_mut(slot).filter(|place| **place == Meetings::NONE) {
+            *place = self.count as u32;
+            self.count += 1;
+        }
+    }
+
+    fn at(&self, slot: usize) -> Option<usize> {
+        let place = *self.places.get(slot)?;
+        (place != Meetings::NONE).then_some(place as usize)
+    }
 }
 
 /// Merges a state into a slot's; says whether the slot changed.

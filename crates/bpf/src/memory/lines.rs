@@ -165,6 +165,18 @@ impl Memory {
         Ok(())
     }
 
+    /// All lines are as new, and their transfers are counted from nothing.
+    pub(super) fn forget_all_lines(&mut self) {
+        if let Some(lines) = &mut self.lines {
+            if lines.map.renew().is_err() {
+                lines.forget(0..Room::BYTES);
+            }
+            (lines.moved, lines.gone) = (0, 0);
+            lines.by_op.fill(0);
+        }
+        self.run_on(0);
+    }
+
     /// Binary logarithm of a line's bytes; [`NO_LINES`] where nobody follows them.
     #[inline]
     pub(crate) fn line_shift(&self) -> u8 {

@@ -3,6 +3,9 @@
 use super::{ARENA_BASE, GuestAddr, Memory, PAGE_SHIFT, PAGE_SIZE, Perm, Region, STACK_BASE, STACK_SIZE};
 use std::collections::BTreeMap;
 
+/// A page that nobody has written.
+static NOTHING: [u8; PAGE_SIZE as usize] = [0; PAGE_SIZE as usize];
+
 /// What [`Memory::snapshot`] keeps: the pages that hold anything, and which pages are mapped.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
@@ -17,19 +20,22 @@ pub struct Snapshot {
 }
 
 impl Memory {
-    /// Copies what is there. From now on the host backs the memory with small pages: what is given back at each
-    /// [`Memory::restore`] and touched again would otherwise be zeroed by 2 MiB.
+    /// Copies what is there. Of regions that are filled from their start, `filled` says how far, in bytes; behind that they are not
+    /// looked at. From now on the host backs the memory with small pages: what is given back at each [`Memory::restore`] and
+    /// touched again would otherwise be zeroed by 2 MiB.
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self, filled: &[(GuestAddr, u64)]) -> Snapshot {
         #[cfg(target_os = "linux")]
         let _ = self.map.mapping().advise(memmap2::Advice::NoHugePage);
         let mapped = self.mapped();
         let mut pages = Vec::new();
         for (start, len, _) in &mapped {
-            for page in (*start..start + len).step_by(PAGE_SIZE as usize) {
+            let filled = filled.iter().find(|(region, _)| region.0 == *start);
+            let end = filled.map_or(start + len, |(region, bytes)| region.0 + bytes);
+            for page in (*start..end.min(start + len)).step_by(PAGE_SIZE as usize) {
                 let at = self.room.place(page);
                 let bytes = &self.guest()[at..at + PAGE_SIZE as usize];
-                if bytes != [0; PAGE_SIZE as usize] {
+                if *bytes != NOTHING {
                     pages.push((page, bytes.into()));
                 }
             }
@@ -44,7 +50,8 @@ impl Memory {
         }
     }
 
-    /// Goes back to the snapshot of this memory: the same pages, with the same content and permission.
+    /// Goes back to the snapshot of this memory: the same pages, with the same content and permission, and no line of them that
+    /// any CPU lacks.
     ///
     /// # Panics
     /// If a program runs in it.
@@ -52,10 +59,17 @@ impl Memory {
         assert_eq!(self.frames_used, 0, "no program runs");
         for (start, end) in self.extents() {
             self.zero_pages(start, end);
-            self.set_perms(start, end - start, Perm::NONE);
+            let kept = snapshot.mapped.iter().find(|(first, len, _)| (*first, first + len) == (start, end));
+            if !kept.is_some_and(|run| self.has(*run)) {
+                self.set_perms(start, end - start, Perm::NONE);
+            }
         }
-        for (start, len, perm) in &snapshot.mapped {
-            self.set_perms(*start, *len, *perm);
+        self.forget_all_lines();
+        for run in &snapshot.mapped {
+            let (start, len, perm) = *run;
+            if !self.has(*run) {
+                self.set_perms(start, len, perm);
+            }
         }
         for (page, bytes) in &snapshot.pages {
             self.write(GuestAddr(*page), bytes).expect("mapped just now");
@@ -63,6 +77,16 @@ impl Memory {
         (self.bump, self.used) = (snapshot.bump, snapshot.used);
         self.regions.clone_from(&snapshot.regions);
         self.free.clone_from(&snapshot.free);
+    }
+
+    /// Whether all pages of a run have its permission. Large tables keep theirs, and looking takes less than setting.
+    fn has(&self, (start, len, perm): (u64, u64, Perm)) -> bool {
+        let pages = &self.perms()[(start >> PAGE_SHIFT) as usize..((start + len) >> PAGE_SHIFT) as usize];
+        let Some((last, others)) = pages.split_last() else { return true };
+        let inside = perm.followed_by(perm.0);
+        // In blocks, so that a block is compared with vectors.
+        let same = |block: &[u8]| block.iter().fold(0, |other, page| other | (page ^ inside)) == 0;
+        Perm::of_page(*last) == perm && others.chunks(1 << 10).all(same)
     }
 
     /// Where pages can be mapped now: the stack, the live regions, the arena. First address and end of each.
@@ -97,6 +121,23 @@ impl Memory {
 mod tests {
     use super::*;
 
+    /// A table of which a page and a bit are filled, and behind it one whose end was written.
+    #[test]
+    fn what_is_filled_from_its_start_is_kept_so_far() {
+        let mut mem = Memory::new().unwrap();
+        let table = mem.map(1 << 30, Perm::READ_WRITE).unwrap();
+        let other = mem.map(3 * PAGE_SIZE, Perm::READ_WRITE).unwrap();
+        mem.write_u64(table.offset(PAGE_SIZE), 5).unwrap();
+        mem.write_u64(other.offset(3 * PAGE_SIZE - 8), 6).unwrap();
+        let snapshot = mem.snapshot(&[(table, PAGE_SIZE + 8)]);
+        assert_eq!(snapshot.pages.len(), 2);
+        mem.write_u64(table.offset(1 << 29), 7).unwrap();
+        mem.restore(&snapshot);
+        assert_eq!(mem.read_u64(table.offset(PAGE_SIZE)).unwrap(), 5);
+        assert_eq!(mem.read_u64(other.offset(3 * PAGE_SIZE - 8)).unwrap(), 6);
+        assert_eq!(mem.read_u64(table.offset(1 << 29)).unwrap(), 0);
+    }
+
     #[test]
     fn what_was_written_and_mapped_since_is_gone() {
         let mut mem = Memory::new().unwrap();
@@ -104,7 +145,7 @@ mod tests {
         let large = mem.map(1 << 20, Perm::READ | Perm::KERNEL).unwrap();
         mem.write_u64(kept.offset(PAGE_SIZE), 7).unwrap();
         mem.write_u64(large.offset(1 << 19), 8).unwrap();
-        let snapshot = mem.snapshot();
+        let snapshot = mem.snapshot(&[]);
         mem.write_u64(kept, 1).unwrap();
         mem.write_u64(large.offset(8), 1).unwrap();
         mem.write_u64(large.offset(1 << 19), 1).unwrap();

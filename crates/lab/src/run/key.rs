@@ -38,6 +38,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
         name,
         given: _,
         read: _,
+        spares: _,
         choice,
         object,
         loader,

@@ -5,6 +5,7 @@ use crate::run::trust::{left_out, loader_refused, program_returned, provenance, 
 use crate::run::validated::validation;
 use crate::scheduler::Scheduler;
 use crate::scheduler::own_loader;
+use crate::scheduler::spares::Place;
 use crate::scheduler::swap_table::{self, SwapTable};
 use crate::workload::{self, parties};
 use schedlab_base::did_you_mean;
@@ -176,22 +177,41 @@ impl Simulation {
         format!("run of {scheduler} under {workload} on {} with {cpus}, seed {seed}", machine.name)
     }
 
-    /// The scheduler, ready to run, with the counter that marks passes.
-    fn class(&self, mark: Option<&str>) -> Result<Class<BpfScheduler>, Failure> {
+    /// The scheduler, ready to run, with the counter that marks passes, and where it goes afterwards.
+    fn class(&self, mark: Option<&str>) -> Result<(Class<BpfScheduler>, Option<Place>), Failure> {
         let named = |error: String| {
             Failure::usage(format!("--sched-mark: scheduler {}: {error}", self.scheduler.name))
         };
-        match (self.loaded(self.pauses.clone().map(Interleave::Pause))?, mark) {
-            (Class::Ext(mut scheduler), Some(mark)) => {
+        match (self.ready()?, mark) {
+            ((Class::Ext(mut scheduler), place), Some(mark)) => {
                 scheduler.mark_by(mark).map_err(|error| {
                     let counters = scheduler.counters().into_iter().map(|(name, _)| name);
                     named(error + &did_you_mean(mark, counters))
                 })?;
-                Ok(Class::Ext(scheduler))
+                Ok((Class::Ext(scheduler), place))
             }
-            (Class::Fair, Some(_)) => Err(named("it has no counters".into())),
-            (class, None) => Ok(class),
+            ((Class::Fair, _), Some(_)) => Err(named("it has no counters".into())),
+            (ready, None) => Ok(ready),
         }
+    }
+
+    /// The scheduler as for a run, perhaps one of a run that is over.
+    fn ready(&self) -> Result<(Class<BpfScheduler>, Option<Place>), Failure> {
+        let interleave = self.pauses.clone().map(Interleave::Pause);
+        match (self.scheduler.parsed(), &self.scheduler.object) {
+            (Some(Ok(object)), Some(bytes)) if interleave.is_none() && self.scheduler.loader.is_none() => {
+                let (spares, options) = (&self.scheduler.spares, self.load_options(None));
+                let load = || self.load(bytes, None);
+                let (scheduler, place) = spares.ready(&object, &options, &self.machine, load)?;
+                Ok((Class::Ext(scheduler), place))
+            }
+            _ => Ok((self.loaded(interleave)?, None)),
+        }
+    }
+
+    fn load_options(&self, interleave: Option<Interleave>) -> LoadOptions {
+        let (engine, guest_memory) = (self.engine, self.guest_memory);
+        LoadOptions { engine, guest_memory, interleave, ..self.scheduler.load_options() }
     }
 
     /// Refuses a machine with more CPUs than the object says that it is made for.
@@ -211,14 +231,19 @@ impl Simulation {
     /// # Errors
     /// An object or setting that is refused.
     pub(crate) fn loaded(&self, interleave: Option<Interleave>) -> Result<Class<BpfScheduler>, Failure> {
-        let Some(object) = &self.scheduler.object else { return Ok(Class::Fair) };
+        match &self.scheduler.object {
+            Some(object) => self.load(object, interleave).map(Class::Ext),
+            None => Ok(Class::Fair),
+        }
+    }
+
+    fn load(&self, object: &[u8], interleave: Option<Interleave>) -> Result<BpfScheduler, Failure> {
         self.fits()?;
-        let (engine, guest_memory) = (self.engine, self.guest_memory);
-        let options = LoadOptions { engine, guest_memory, interleave, ..self.scheduler.load_options() };
+        let options = self.load_options(interleave);
         if let Some(command) = &self.scheduler.loader {
             let stays = true;
             return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
-                .map(|(scheduler, _)| Class::Ext(scheduler));
+                .map(|(scheduler, _)| scheduler);
         }
         let name = &self.scheduler.name;
         let loaded = match self.scheduler.parsed() {
@@ -226,7 +251,7 @@ impl Simulation {
             Some(Ok(object)) => BpfScheduler::of((*object).clone(), name, &options, &self.machine),
             _ => BpfScheduler::load(name, object, &options, &self.machine),
         };
-        loaded.map(Class::Ext).map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
+        loaded.map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
     }
 
     /// Runs a scenario with observers.
@@ -249,28 +274,32 @@ impl Simulation {
         if let Some(timeline) = &timeline {
             config.sinks.push(timeline.clone());
         }
-        let mut class = self.class(watch.mark.as_deref())?;
+        let (mut class, place) = self.class(watch.mark.as_deref())?;
         if let Class::Ext(scheduler) = &mut class {
             watch.prepare(scheduler);
         }
-        let result = run(&config, scenario, class).map_err(|error| self.unfinished(error))?;
+        let mut result = run(&config, scenario, class).map_err(|error| self.unfinished(error))?;
         drop(config);
-        let confidences = result.scheduler.as_ref().filter(|_| explainer.is_some()).and_then(|loaded| {
+        let scheduler = result.scheduler.take();
+        let followed = scheduler.as_ref();
+        let confidences = followed.filter(|_| explainer.is_some()).and_then(|loaded| {
             let (name, object) = (&self.scheduler.name, self.scheduler.object.as_deref());
             let table = SwapTable::find(name, object, |name| loaded.variable(name).ok())?;
             Some(table.confidences(&|pointer, len| loaded.arena_bytes(pointer, len)))
         });
-        let loaded = result.scheduler.as_ref().filter(|_| watch.contents);
+        let loaded = followed.filter(|_| watch.contents);
         let contents = loaded.map(|loaded| loaded.changed_globals().into_iter().chain(loaded.map_contents()));
         let contents: Vec<SchedulerTable> = contents.into_iter().flatten().collect();
         let switches = result.costs.switches;
-        let followed = result.scheduler.as_ref();
         let by_symbol = followed.and_then(|loaded| loaded.lines_by_symbol(switches));
         let paths = followed.map(BpfScheduler::paths).unwrap_or_default();
         let last_calls = followed.map(BpfScheduler::last_calls).unwrap_or_default();
         let by_line = followed.filter(|_| watch.lines).map(|loaded| loaded.line_profile(switches));
         let by_line = by_line.unwrap_or_default();
-        let mut record = self.record(scenario, result);
+        let mut record = self.record(scenario, result, followed);
+        if let Some((place, scheduler)) = place.zip(scheduler) {
+            place.give_back(scheduler);
+        }
         let tables = &mut record.tables;
         let first = tables.len();
         tables.extend(contents);
@@ -354,7 +383,12 @@ impl Simulation {
         Printed { lines: lines.iter().map(line).collect(), left_out: count - lines.len() as u64 }
     }
 
-    fn record(&self, scenario: &Scenario, result: RunResult<BpfScheduler>) -> RunRecord {
+    fn record(
+        &self,
+        scenario: &Scenario,
+        result: RunResult<BpfScheduler>,
+        loaded: Option<&BpfScheduler>,
+    ) -> RunRecord {
         let mut metrics: Vec<Metric> =
             scenario.metrics.iter().filter_map(|spec| spec.evaluate(&result.measurements)).collect();
         let series = scenario.series.iter().map(|spec| Series {
@@ -366,16 +400,15 @@ impl Simulation {
         let mut made_of = provenance(&self.scheduler, Some(scenario), Some(&self.machine));
         made_of.pauses = self.pauses.as_ref().map(|pauses| pauses.len() as u64);
         metrics.extend(result.summary.metrics());
-        let callbacks = result.scheduler.as_ref().map(BpfScheduler::callback_costs).unwrap_or_default();
-        metrics.extend(cost_metrics(&result, &callbacks));
-        let own =
-            result.scheduler.as_ref().map(|loaded| [loaded.counters(), loaded.changed_integers()].concat());
+        let callbacks = loaded.map(BpfScheduler::callback_costs).unwrap_or_default();
+        metrics.extend(cost_metrics(&result, &callbacks, loaded.is_some_and(BpfScheduler::follows_lines)));
+        let own = loaded.map(|loaded| [loaded.counters(), loaded.changed_integers()].concat());
         let own = own.unwrap_or_default();
-        let returned = result.scheduler.as_ref().map(|loaded| loaded.returned().to_vec()).unwrap_or_default();
+        let returned = loaded.map(|loaded| loaded.returned().to_vec()).unwrap_or_default();
         let returned = returned.iter().filter_map(|one| program_returned(&one.name, one.value));
-        let computes = result.scheduler.as_ref().and_then(BpfScheduler::user_computes);
-        let refused = result.scheduler.as_ref().map(BpfScheduler::user_refused).unwrap_or_default();
-        let tables = result.scheduler.as_ref().map(BpfScheduler::tables).unwrap_or_default();
+        let computes = loaded.and_then(BpfScheduler::user_computes);
+        let refused = loaded.map(BpfScheduler::user_refused).unwrap_or_default();
+        let tables = loaded.map(BpfScheduler::tables).unwrap_or_default();
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
             scheduler: self.scheduler.name.clone(),
@@ -393,12 +426,8 @@ impl Simulation {
             series,
             counters: self.scheduler.counters(own.into_iter().chain(events)),
             tables: self.scheduler.tables(&tables),
-            printed: result
-                .scheduler
-                .as_ref()
-                .map(|loaded| self.printed(scenario, loaded))
-                .unwrap_or_default(),
-            loader_output: result.scheduler.as_ref().map(BpfScheduler::user_output).unwrap_or_default(),
+            printed: loaded.map(|loaded| self.printed(scenario, loaded)).unwrap_or_default(),
+            loader_output: loaded.map(BpfScheduler::user_output).unwrap_or_default(),
             callbacks,
             tasks: result.tasks,
             task_waits: result.waits,
@@ -414,7 +443,7 @@ impl Simulation {
             after_ejection: result.after.map(|after| after_ejection(scenario, after)),
             provenance: made_of,
             trace_hash: Some(result.trace_hash.to_string()),
-            priorities: result.scheduler.map(|s| s.priorities().to_vec()).unwrap_or_default(),
+            priorities: loaded.map(|loaded| loaded.priorities().to_vec()).unwrap_or_default(),
             timeline: None,
             waits: None,
         }
@@ -446,8 +475,12 @@ fn after_ejection(scenario: &Scenario, after: Remainder) -> schedlab_trace::Afte
     schedlab_trace::AfterEjection { duration: after.duration, metrics, tasks: after.tasks }
 }
 
-/// What scheduling cost, as metrics; `callbacks` are the costs of its scheduler's.
-fn cost_metrics(result: &RunResult<BpfScheduler>, callbacks: &[CallbackCost]) -> Vec<Metric> {
+/// What scheduling cost, as metrics; `callbacks` are the costs of its scheduler's, which may follow cache lines.
+fn cost_metrics(
+    result: &RunResult<BpfScheduler>,
+    callbacks: &[CallbackCost],
+    follows_lines: bool,
+) -> Vec<Metric> {
     let costs = &result.costs;
     let mut metrics = Vec::new();
     if costs.switches > 0 {
@@ -460,7 +493,7 @@ fn cost_metrics(result: &RunResult<BpfScheduler>, callbacks: &[CallbackCost]) ->
         let ticks = per_switch(ticks.unwrap_or(0));
         metrics.push(Metric::new("bpf_tick_insns_per_switch", ticks, "insns", Better::Lower));
     }
-    if costs.switches > 0 && result.scheduler.as_ref().is_some_and(BpfScheduler::follows_lines) {
+    if costs.switches > 0 && follows_lines {
         let lines = costs.lines as f64 / costs.switches as f64;
         metrics.push(Metric::new("lines_per_switch", lines, "lines", Better::Lower));
     }

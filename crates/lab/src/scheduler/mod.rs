@@ -11,6 +11,7 @@ pub mod own_loader;
 #[path = "no_loader.rs"]
 pub mod own_loader;
 pub mod run_prog;
+pub mod spares;
 pub mod state;
 pub mod swap_scope;
 pub(crate) mod swap_table;
@@ -29,6 +30,7 @@ use schedlab_scx::{
     LeftToLoader, LoadOptions, RunProgram, TimedProgram, is_at_interrupt, is_probe, left_out,
 };
 use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable};
+use spares::Spares;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -52,6 +54,8 @@ pub struct Scheduler {
     pub object: Option<Cow<'static, [u8]>>,
     /// The object file, read, once it was asked for.
     pub read: OnceLock<Arc<Object>>,
+    /// What earlier runs have loaded.
+    pub spares: Spares,
     /// The command that loads it, with which it takes part.
     pub loader: Option<Command>,
     /// How many of the settings stand in its entry of `-s`: `--set` does not change those.
@@ -82,6 +86,7 @@ impl Scheduler {
             choice: None,
             object,
             read: OnceLock::new(),
+            spares: Spares::default(),
             loader: None,
             own: 0,
             settings: Vec::new(),

@@ -41,6 +41,11 @@ impl Mms {
         Ok(Mms { base, by_process: BTreeMap::new(), free: Vec::new(), next: 0 })
     }
 
+    /// Where they begin, and how many bytes were ever filled.
+    pub(super) fn filled(&self) -> (GuestAddr, u64) {
+        (self.base, MM_STRIDE * u64::from(self.next))
+    }
+
     /// The object of a process that has one more task.
     pub(super) fn acquire(&mut self, process: ProcessId) -> GuestAddr {
         let slot = match self.by_process.get_mut(&process) {

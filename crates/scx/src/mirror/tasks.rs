@@ -131,6 +131,11 @@ impl Tasks {
         Ok(tasks)
     }
 
+    /// The tables of tasks and address spaces: where they begin, and how many bytes of them were ever filled.
+    pub(crate) fn filled(&self) -> [(GuestAddr, u64); 2] {
+        [(self.base, self.stride * self.owner.len() as u64), self.mms.filled()]
+    }
+
     fn address(&self, slot: u32) -> GuestAddr {
         debug_assert!(slot < ROOM_FOR_TASKS, "the slot is one of the table");
         self.base.offset(u64::from(slot) * self.stride)

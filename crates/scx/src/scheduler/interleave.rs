@@ -37,7 +37,7 @@ pub struct Access {
 }
 
 /// What is done with the callbacks of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Interleave {
     /// The calls that can be paused are counted. Of those of a range the accesses to what CPUs share are written down.
     Watch(Range<u64>),
