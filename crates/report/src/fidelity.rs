@@ -3,7 +3,7 @@
 
 use crate::format::number;
 use crate::table::table;
-use memchr::memmem;
+use memchr::{memchr, memmem, memrchr};
 use schedlab_trace::{Bucket, Distribution, RunRecord, TaskRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -369,22 +369,28 @@ impl Fidelity {
     /// As [`Fidelity::from_json`].
     pub fn part(text: &str, cpus: usize) -> Result<Fidelity, String> {
         let (head, cells) = text.split_once(CELLS).ok_or("there are no cells")?;
-        let figures = FIGURES.map(|figure| format!("\"figure\":\"{figure}\","));
-        let figures = figures.each_ref().map(memmem::Finder::new);
-        let (key, mut others) = (memmem::Finder::new("\"cpus\":"), BTreeSet::new());
-        let number = |line: &str| {
-            let behind = line.get(key.find(line.as_bytes())? + key.needle().len()..)?;
-            behind.split(',').next()?.parse::<usize>().ok()
-        };
-        let wanted = |line: &&str| match number(line) {
-            Some(number) if number == cpus => {
-                figures.iter().any(|figure| figure.find(line.as_bytes()).is_some())
+        let (mut others, mut found) = (BTreeSet::new(), Vec::new());
+        let key = memmem::Finder::new("\"cpus\":");
+        for at in key.find_iter(cells.as_bytes()) {
+            // As the cells are written, the number stands before the figure.
+            let behind = &cells[at + key.needle().len()..];
+            let (number, rest) = behind.split_at(behind.bytes().take_while(u8::is_ascii_digit).count());
+            let figure = rest.strip_prefix(",\"figure\":\"");
+            let figure = figure.ok_or("a cell has no figure behind its number of CPUs")?;
+            let wanted = match number.parse::<usize>() {
+                Ok(number) if number == cpus => {
+                    figure.split('"').next().is_some_and(|name| FIGURES.contains(&name))
+                }
+                Ok(number) => others.insert(number),
+                Err(_) => return Err(format!("{number} is no number of CPUs")),
+            };
+            if wanted {
+                let start = memrchr(b'\n', &cells.as_bytes()[..at]).map_or(0, |before| before + 1);
+                let end = memchr(b'\n', &cells.as_bytes()[at..]).map_or(cells.len(), |behind| at + behind);
+                found.push(cells[start..end].trim_end_matches(','));
             }
-            Some(number) => others.insert(number),
-            None => false,
-        };
-        let cells: Vec<&str> = cells.lines().filter(wanted).map(|line| line.trim_end_matches(',')).collect();
-        Fidelity::from_json(&format!("{head}{CELLS}{}{END}", cells.join(",\n")))
+        }
+        Fidelity::from_json(&format!("{head}{CELLS}{}{END}", found.join(",\n")))
     }
 
     /// In how many cells the arms agree, and how many there are.
