@@ -24,6 +24,10 @@ impl SchedExt for BpfScheduler {
         self.resume_paused(k);
     }
 
+    fn is_straight(&self) -> bool {
+        self.interleaving.is_none()
+    }
+
     fn uptime(&self) -> DurationNs {
         self.user.uptime.unwrap_or(UPTIME)
     }

@@ -115,7 +115,7 @@ impl<S: SchedExt> Sim<S> {
     /// taken from a shared queue is gone from it for a while before the one that leaves is there. CPUs whose slices end at the same tick look
     /// at the queue in between, find it empty, and keep their tasks.
     #[inline(always)]
-    fn is_to_lay_down(&self, prev: Option<TaskId>, next: Option<TaskId>) -> bool {
+    pub(crate) fn is_to_lay_down(&self, prev: Option<TaskId>, next: Option<TaskId>) -> bool {
         let (Some(leaves), true) = (prev, next.is_some() && next != prev) else { return false };
         let entry = self.k.task(leaves);
         let queued = entry.on_rq && entry.class == SchedClass::Ext && self.k.scx.switch_all;
@@ -127,7 +127,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Lays the pass down behind `ops.dispatch()`. The picked task stays on the local queue meanwhile.
     #[inline(never)]
-    fn lay_down(&mut self, cpu: CpuId) {
+    pub(crate) fn lay_down(&mut self, cpu: CpuId) {
         self.clear_resched(cpu);
         debug_assert!(self.k.cpu(cpu).pass.is_none(), "one pass is laid down at a time");
         self.k.rq_unlock(cpu);
@@ -189,7 +189,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The pick is final: requests from before it are answered.
-    fn clear_resched(&mut self, cpu: CpuId) {
+    pub(crate) fn clear_resched(&mut self, cpu: CpuId) {
         let again = std::mem::take(&mut self.k.resched_after_pick);
         let entry = self.k.cpu_mut(cpu);
         entry.need_resched = again;

@@ -37,6 +37,7 @@ mod locks;
 mod numbers;
 mod pages;
 pub(crate) mod sleepers;
+mod straight;
 mod transfer;
 mod user;
 mod user_space;
@@ -45,6 +46,7 @@ mod wait_words;
 pub(crate) use blocked::Waits;
 pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
+pub(crate) use straight::{Straight, next_straight};
 pub(crate) use user::UserMemory;
 pub(crate) use user_space::settle;
 
@@ -365,12 +367,13 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
     }
 }
 
-/// Begins the next operation that is more than taking down a figure.
-fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
+/// Takes down figures up to the next operation that is more than that.
+#[inline(always)]
+fn take_figures<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Op {
     let now = sim.k.ctx.now;
-    let exec = &mut sim.k.task_mut(task).exec;
+    let exec = &mut sim.k.tasks.living_mut(task).exec;
     let program = &sim.exec.scenario.programs[exec.program.index()];
-    let op = loop {
+    loop {
         match exec.cursor.next(program) {
             Op::Count { counter, units } => sim.exec.counters[counter.0 as usize] += u64::from(units),
             Op::SpanBegin(span) => exec.begin_span(span, now),
@@ -379,9 +382,19 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
                     sim.exec.spans[span.0 as usize].record(SpanSample { begin, end: now });
                 }
             }
-            op => break op,
+            op => return op,
         }
-    };
+    }
+}
+
+/// Begins the next operation that is more than taking down a figure.
+fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
+    let op = take_figures(sim, task);
+    begin(sim, task, op)
+}
+
+/// Begins an operation that is more than taking down a figure.
+fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
     match op {
         Op::Run(span) => (span > DurationNs::ZERO).then_some(Step::Compute(span)),
         Op::RunFor(span) => {

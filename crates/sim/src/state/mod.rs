@@ -7,6 +7,7 @@ pub(crate) mod deadline;
 pub(crate) mod dsq;
 pub(crate) mod held;
 pub(crate) mod kernel;
+pub(crate) mod lane;
 pub(crate) mod ops;
 pub(crate) mod order;
 pub(crate) mod processor;

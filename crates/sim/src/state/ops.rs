@@ -330,6 +330,11 @@ pub trait SchedExt {
         let _ = k;
     }
 
+    /// No callback is ever paused in the middle, so that a run with it may use the lane ([`crate::Core`]).
+    fn is_straight(&self) -> bool {
+        true
+    }
+
     /// When the scheduler's user space takes a turn, by number of the turn.
     fn user_times(&self) -> Vec<TimeNs> {
         Vec::new()
