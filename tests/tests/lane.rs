@@ -15,6 +15,7 @@ struct Case {
     seed: u64,
     workload: String,
     length: DurationNs,
+    settings: Vec<(String, String)>,
 }
 
 /// All that a run gave, in words, and how many events were taken in the lane.
@@ -24,7 +25,8 @@ fn outcome(name: &str, object: &[u8], case: &Case, core: Core) -> (String, u64) 
     let costs = &mut machine.costs;
     (costs.block, costs.switch_end, costs.idle_enter) = (DurationNs(41), DurationNs(53), DurationNs(67));
     (costs.dsq_enqueue, costs.lock_spinner) = (DurationNs(29), DurationNs(11));
-    let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine).expect("it loads");
+    let options = LoadOptions { settings: case.settings.clone(), ..LoadOptions::default() };
+    let scheduler = BpfScheduler::load(name, object, &options, &machine).expect("it loads");
     let scenario = catalog::build(&case.workload, case.seed).expect("a workload of the catalogue");
     let config =
         Config { core, limit: Some(case.length), outlive_exit: true, ..Config::new(machine, case.seed) };
@@ -75,18 +77,27 @@ fn tasks_that_run_and_sleep_give_the_same_in_both_cores() {
     if !has_clang() {
         return;
     }
-    let mut objects = shipped();
-    objects.push(("fifo".into(), test_object("fifo")));
+    let objects = ["simple", "fifo"].map(|name| (name, test_object(name)));
     let mut prng = Prng::stream(1, 0x6c61_6e65);
-    for round in 0..32 {
-        let (name, object) = &objects[round % objects.len()];
+    for round in 0..60 {
+        let simple = round % 3 != 2;
+        let (name, object) = &objects[usize::from(!simple)];
         let tasks = between(&mut prng, 1, 500);
         let (run, sleep) = (between(&mut prng, 1, 400), between(&mut prng, 1, 12_000));
+        let mut settings = Vec::new();
+        if simple {
+            let slice = [20_000_000, 1_000_000, 60_000, 7_000][prng.below(4) as usize];
+            let odd = [0, 0, 3, 40][prng.below(4) as usize];
+            for (name, value) in [("fifo", prng.below(2)), ("slice", slice), ("odd", odd)] {
+                settings.push((name.to_string(), value.to_string()));
+            }
+        }
         let case = Case {
-            cpus: between(&mut prng, 1, 64) as usize,
+            cpus: between(&mut prng, 2, 64) as usize,
             seed: prng.below(1000),
             workload: format!("periodic:tasks={tasks},run={run}us,sleep={sleep}us,ttime=1s"),
             length: DurationNs::from_us(between(&mut prng, 2_000, 40_000)),
+            settings,
         };
         let events = compare(name, object, &case);
         assert!(events > 0, "{name}, {case:?}: the lane took no event");
@@ -108,11 +119,14 @@ fn what_the_lane_does_not_know_is_the_general_cores() {
         "reflex:tasks=12,rounds=3",
     ];
     let mut taken = 0;
-    for (round, (name, object)) in shipped().into_iter().chain(shipped_with_swap()).enumerate() {
+    let fitting = ["simple", "fifo"].map(|name| (name.to_string(), test_object(name)));
+    let objects = fitting.into_iter().chain(shipped()).chain(shipped_with_swap());
+    for (round, (name, object)) in objects.enumerate() {
         for (number, workload) in workloads.iter().enumerate() {
             let cpus = [1, 2, 5, 16][(round + number) % 4];
             let length = DurationNs::from_ms(60);
-            let case = Case { cpus, seed: round as u64, workload: (*workload).into(), length };
+            let workload = (*workload).into();
+            let case = Case { cpus, seed: round as u64, workload, length, settings: Vec::new() };
             taken += compare(&name, &object, &case);
         }
     }
@@ -132,6 +146,7 @@ fn ejections_are_the_same_in_both_cores() {
             seed: 5,
             workload: "periodic:tasks=9,run=1ms,sleep=300us,ttime=12s".into(),
             length: DurationNs::from_ms(length),
+            settings: Vec::new(),
         };
         let object = test_object(name);
         let machine = Machine::uniform("lane", case.cpus);

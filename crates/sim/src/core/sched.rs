@@ -115,7 +115,7 @@ impl<S: SchedExt> Sim<S> {
     /// taken from a shared queue is gone from it for a while before the one that leaves is there. CPUs whose slices end at the same tick look
     /// at the queue in between, find it empty, and keep their tasks.
     #[inline(always)]
-    pub(crate) fn is_to_lay_down(&self, prev: Option<TaskId>, next: Option<TaskId>) -> bool {
+    fn is_to_lay_down(&self, prev: Option<TaskId>, next: Option<TaskId>) -> bool {
         let (Some(leaves), true) = (prev, next.is_some() && next != prev) else { return false };
         let entry = self.k.task(leaves);
         let queued = entry.on_rq && entry.class == SchedClass::Ext && self.k.scx.switch_all;

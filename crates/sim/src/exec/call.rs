@@ -67,12 +67,6 @@ fn waits(op: &Op) -> bool {
     matches!(op, Op::Lock(_) | Op::CondWait { .. } | Op::Barrier(_))
 }
 
-/// What entering [`Op::Sleep`] takes.
-#[inline(always)]
-pub(super) fn sleep_cost<S: SchedExt>(sim: &Sim<S>) -> DurationNs {
-    sim.k.machine().costs.syscall.max(DurationNs(1))
-}
-
 /// The part of a call's cost that no other task waits for.
 fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
     let costs = &sim.k.machine().costs;
@@ -344,7 +338,7 @@ pub(super) fn timer_slack<S: SchedExt>(sim: &Sim<S>, task: TaskId) -> DurationNs
 }
 
 /// Blocks until a timer of this CPU that the task has armed for `until`.
-pub(super) fn sleep_by_timer<S: SchedExt>(
+fn sleep_by_timer<S: SchedExt>(
     sim: &mut Sim<S>,
     cpu: CpuId,
     task: TaskId,

@@ -32,12 +32,12 @@ macro_rules! no_calls {
 mod blocked;
 mod call;
 mod exit;
+mod flat;
 mod gate;
 mod locks;
 mod numbers;
 mod pages;
 pub(crate) mod sleepers;
-mod straight;
 mod transfer;
 mod user;
 mod user_space;
@@ -46,7 +46,6 @@ mod wait_words;
 pub(crate) use blocked::Waits;
 pub(crate) use exit::exit;
 pub(crate) use gate::{open, prepare};
-pub(crate) use straight::{Straight, next_straight};
 pub(crate) use user::UserMemory;
 pub(crate) use user_space::settle;
 
@@ -157,8 +156,8 @@ pub(crate) struct Executor {
     pub(crate) scenario: Scenario,
     calls: numbers::Calls,
     objects: Objects,
-    counters: Vec<u64>,
-    spans: Vec<Spans>,
+    pub(crate) counters: Vec<u64>,
+    pub(crate) spans: Vec<Spans>,
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,
@@ -367,13 +366,12 @@ pub(crate) fn next<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId) -> S
     }
 }
 
-/// Takes down figures up to the next operation that is more than that.
-#[inline(always)]
-fn take_figures<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Op {
+/// Begins the next operation that is more than taking down a figure.
+fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     let now = sim.k.ctx.now;
-    let exec = &mut sim.k.tasks.living_mut(task).exec;
+    let exec = &mut sim.k.task_mut(task).exec;
     let program = &sim.exec.scenario.programs[exec.program.index()];
-    loop {
+    let op = loop {
         match exec.cursor.next(program) {
             Op::Count { counter, units } => sim.exec.counters[counter.0 as usize] += u64::from(units),
             Op::SpanBegin(span) => exec.begin_span(span, now),
@@ -382,19 +380,9 @@ fn take_figures<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Op {
                     sim.exec.spans[span.0 as usize].record(SpanSample { begin, end: now });
                 }
             }
-            op => return op,
+            op => break op,
         }
-    }
-}
-
-/// Begins the next operation that is more than taking down a figure.
-fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
-    let op = take_figures(sim, task);
-    begin(sim, task, op)
-}
-
-/// Begins an operation that is more than taking down a figure.
-fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Option<Step> {
+    };
     match op {
         Op::Run(span) => (span > DurationNs::ZERO).then_some(Step::Compute(span)),
         Op::RunFor(span) => {

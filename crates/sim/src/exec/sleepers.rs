@@ -16,9 +16,9 @@ pub(crate) type Sleepers = BinaryHeap<Reverse<Sleeper>>;
 /// A sleeping task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sleeper {
-    latest: TimeNs,
-    earliest: TimeNs,
-    task: TaskId,
+    pub(crate) latest: TimeNs,
+    pub(crate) earliest: TimeNs,
+    pub(crate) task: TaskId,
 }
 
 /// Sees to it that `task`, which sleeps on `cpu`, is woken between two instants.
@@ -46,24 +46,6 @@ pub(crate) fn still_sleeps<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> bool 
     before == 0
 }
 
-/// Takes the first sleeper of `cpu` whose timer is due by `now`; `of` is the task whose latest instant it is.
-#[inline(always)]
-pub(crate) fn due<S: SchedExt>(
-    sim: &mut Sim<S>,
-    cpu: CpuId,
-    now: TimeNs,
-    of: Option<TaskId>,
-) -> Option<TaskId> {
-    let sleepers = &mut sim.k.cpu_mut(cpu).sleepers;
-    let &Reverse(first) = sleepers.peek().filter(|first| first.0.earliest <= now)?;
-    sleepers.pop();
-    if of != Some(first.task) {
-        // Its event comes all the same, and not after that of a later sleep.
-        state(sim, first.task).taken_timers += 1;
-    }
-    Some(first.task)
-}
-
 impl<S: SchedExt> Sim<S> {
     /// A timer interrupt of `cpu` wakes those whose timers are due by now; `of` is the task whose latest instant it is.
     #[inline]
@@ -76,8 +58,15 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn wake_sleepers(&mut self, cpu: CpuId, of: Option<TaskId>) {
         let now = self.k.ctx.now;
-        while let Some(task) = due(self, cpu, now, of) {
-            self.wake(task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
+        while let Some(&Reverse(first)) = self.k.cpu(cpu).sleepers.peek()
+            && first.earliest <= now
+        {
+            self.k.cpu_mut(cpu).sleepers.pop();
+            if of != Some(first.task) {
+                // Its event comes all the same, and not after that of a later sleep.
+                state(self, first.task).taken_timers += 1;
+            }
+            self.wake(first.task, WakeFlags { from_interrupt: true, ..WakeFlags::default() });
         }
     }
 

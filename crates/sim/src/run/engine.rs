@@ -268,7 +268,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The CPU takes the first of the interrupts that came while it was busy.
     #[inline(never)]
-    pub(crate) fn late(&mut self, cpu: CpuId, time: TimeNs) {
+    fn late(&mut self, cpu: CpuId, time: TimeNs) {
         let entry = self.k.cpu_mut(cpu);
         if entry.clock > time {
             let clock = entry.clock;
@@ -281,10 +281,7 @@ impl<S: SchedExt> Sim<S> {
             // The path that begins now does not run past the next one.
             self.k.queue.expect(OfCpu::Late, cpu, time);
         }
-        if !self.take_in_lane(time, event) {
-            self.take(time, event);
-            self.look_at_lane();
-        }
+        self.take(time, event);
     }
 
     /// An interrupt on `cpu`: `body`, then kicks, then `schedule()` if it was asked for; otherwise
@@ -325,7 +322,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The burst stops at `time`: what is left of it goes back to the task.
-    pub(crate) fn save_burst(&mut self, cpu: CpuId, time: TimeNs) {
+    fn save_burst(&mut self, cpu: CpuId, time: TimeNs) {
         let entry = self.k.cpu_mut(cpu);
         if !std::mem::take(&mut entry.burst_active) {
             return;
@@ -346,7 +343,7 @@ impl<S: SchedExt> Sim<S> {
     /// The running task computes for `burst` from now on. A burst that ends before anything else happens needs no
     /// event: true when it was done.
     #[inline(always)]
-    pub(crate) fn start_burst(&mut self, cpu: CpuId, task: TaskId, burst: Burst) -> bool {
+    fn start_burst(&mut self, cpu: CpuId, task: TaskId, burst: Burst) -> bool {
         let factor = self.k.speed_factor(cpu);
         let work = if factor == 1000 { burst.work } else { burst.work.scale(u64::from(factor), 1000) };
         let now = self.k.ctx.now;
@@ -415,35 +412,29 @@ impl<S: SchedExt> Sim<S> {
                 self.step_back(cpu);
                 break;
             }
-            let step = exec::next(self, cpu, task);
-            if !self.take_step(cpu, task, step) {
-                return;
+            match exec::next(self, cpu, task) {
+                Step::Compute(work) => self.k.task_mut(task).burst.work = work,
+                Step::Blocked => {
+                    if self.k.task(task).state != RunState::Runnable {
+                        self.k.run_kicks();
+                        let complete = self.schedule(cpu);
+                        debug_assert!(complete, "a task that sleeps waits on no queue");
+                    }
+                }
+                Step::Yield => {
+                    if !self.yield_current(cpu, task) {
+                        return;
+                    }
+                }
+                Step::Exit => exec::exit(self, cpu, task),
             }
         }
         self.k.leave();
     }
 
-    /// Does what the program of the running task has come to; false as [`Sim::schedule`].
-    #[inline(always)]
-    pub(crate) fn take_step(&mut self, cpu: CpuId, task: TaskId, step: Step) -> bool {
-        match step {
-            Step::Compute(work) => self.k.task_mut(task).burst.work = work,
-            Step::Blocked => {
-                if self.k.task(task).state != RunState::Runnable {
-                    self.k.run_kicks();
-                    let complete = self.schedule(cpu);
-                    debug_assert!(complete, "a task that sleeps waits on no queue");
-                }
-            }
-            Step::Yield => return self.yield_current(cpu, task),
-            Step::Exit => exec::exit(self, cpu, task),
-        }
-        true
-    }
-
     /// Another CPU's event comes first: the CPU continues at its local time.
     #[inline(never)]
-    pub(crate) fn step_back(&mut self, cpu: CpuId) {
+    fn step_back(&mut self, cpu: CpuId) {
         let now = self.k.ctx.now;
         let entry = self.k.cpu_mut(cpu);
         if entry.need_resched && !entry.ipi_pending {

@@ -356,20 +356,8 @@ impl<S: SchedExt> Sim<S> {
     #[inline]
     fn take_checked(&mut self, time: TimeNs, event: Event) -> Result<(), SimError> {
         self.k.event_time = time;
-        if !self.take_in_lane(time, event) {
-            self.take_in_general(time, event);
-        }
-        if self.k.refusal.is_some() || self.k.stop.is_raised() { Err(self.broken_off(time)) } else { Ok(()) }
-    }
-
-    /// Why a run ends that refuses something, or is to stop.
-    #[cold]
-    #[inline(never)]
-    fn broken_off(&mut self, time: TimeNs) -> SimError {
-        match self.k.refusal.take() {
-            Some(why) => SimError::Refused(format!("{}: {why}", self.exec.scenario.name)),
-            None => SimError::Stopped(time),
-        }
+        self.take_in_general(time, event);
+        self.check_broken_off(time)
     }
 
     /// What the scenario says of a task at the start.
@@ -421,14 +409,22 @@ impl<S: SchedExt> Sim<S> {
         }
         let mut look = if limit == TimeNs::MAX { self.k.ctx.now + stuck::FIRST_LOOK } else { limit };
         'events: loop {
-            while self.k.queue.next_time() < look
-                && let Some((time, event)) = self.k.queue.pop()
-            {
+            loop {
+                if self.run_lane(look) {
+                    self.check_broken_off(self.k.event_time)?;
+                    if self.is_done(until_exit) {
+                        return Ok(self.k.ctx.now.min(limit));
+                    }
+                }
+                if self.k.queue.next_time() >= look {
+                    break;
+                }
+                let Some((time, event)) = self.k.queue.pop() else { break };
                 if self.k.is_stuck() && self.k.is_idle_source(event) {
                     break 'events;
                 }
                 self.take_checked(time, event)?;
-                if self.is_over() || until_exit && self.k.scx.exit.is_some() {
+                if self.is_done(until_exit) {
                     return Ok(self.k.ctx.now.min(limit));
                 }
             }
