@@ -73,7 +73,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.lane_interrupt(cpu, time, |sim| {
             sim.lane_sleepers(cpu, Some(task));
-            sim.k.charge(sim.k.machine.costs.interrupt);
+            sim.k.lane_charge(sim.k.machine.costs.interrupt);
         });
     }
 
@@ -123,7 +123,7 @@ impl<S: SchedExt> Sim<S> {
         let next = self.k.tick_after(cpu, time);
         self.k.queue.expect(OfCpu::Tick, cpu, next);
         self.lane_interrupt(cpu, time, |sim| {
-            sim.k.charge(sim.k.machine.costs.tick);
+            sim.k.lane_charge(sim.k.machine.costs.tick);
             sim.lane_sleepers(cpu, None);
             sim.k.rq_lock(cpu);
             sim.k.lane_update_curr(task);
@@ -163,7 +163,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.enter(cpu, time);
         self.k.ctx.interrupt = Interrupt::Hard;
         if self.k.ctx.current.is_none() {
-            self.k.charge(self.k.machine.costs.idle_exit);
+            self.k.lane_charge(self.k.machine.costs.idle_exit);
         }
         body(self);
         self.lane_kicks();

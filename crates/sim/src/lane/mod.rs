@@ -21,7 +21,7 @@ mod schedule;
 mod wakeup;
 
 use crate::event::Event;
-use crate::state::lane::Core;
+use crate::state::charge::Charging;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePoints};
 use crate::state::programs::FlatPrograms;
 use crate::state::sim::Sim;
@@ -53,7 +53,7 @@ impl<S: SchedExt> Sim<S> {
     /// returns.
     #[inline]
     pub(crate) fn run_lane(&mut self, look: TimeNs) -> bool {
-        self.lane.core != Core::General && !self.lane.waits() && self.enter_lane(look)
+        !self.lane.waits() && self.enter_lane(look)
     }
 
     #[inline(never)]
@@ -109,7 +109,12 @@ impl<S: SchedExt> Sim<S> {
         let loaded = scx.loaded && scx.enabled && scx.switch_all;
         let leaves = scx.bypassing || scx.disabling || scx.exit.is_some();
         let watched = scx.wants != TracePoints::NONE || scx.shows_calls || k.schedule_events || k.wait_events;
-        let special = k.held.on || k.in_setup() || k.silent || k.hotplugs > 0 || k.checker_on || k.idle_path;
+        let special = k.held.on
+            || k.charging != Charging::Whole
+            || k.silent
+            || k.hotplugs > 0
+            || k.checker_on
+            || k.idle_path;
         let pending = k.kicks_pending || !k.deferred.is_empty() || !scx.deferred_locals.is_empty();
         // Where there is one CPU, none is selected.
         let even = k.topology.even_speed && k.machine.kernel.timer_slack.0 > 0 && k.cpus.len() > 1;
@@ -133,7 +138,7 @@ impl<S: SchedExt> Sim<S> {
     fn take_tasks_over(&mut self) -> bool {
         if self.k.flat.programs.ops.is_empty() {
             let Some(programs) = FlatPrograms::new(&self.exec.scenario.programs) else {
-                self.lane.core = Core::General;
+                self.lane.give_up();
                 return false;
             };
             self.k.flat.programs = programs;
@@ -168,7 +173,7 @@ impl<S: SchedExt> Sim<S> {
     fn lane_call(&mut self, op: OpKind, task: Option<TaskId>, rq: Option<CpuId>, args: [u64; 3]) -> u64 {
         let ops = self.ops.as_mut().expect("a callback needs a scheduler");
         let k = &mut self.k;
-        k.charge(k.machine.costs.callback);
+        k.lane_charge(k.machine.costs.callback);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
         let result = ops.lane_call(k, op, task, args);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq, k.ctx.site) = (OpKind::None, None, None, None);

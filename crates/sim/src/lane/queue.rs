@@ -118,7 +118,7 @@ impl Kernel {
         }
         let flags = self.vet_order(ix, insert.flags);
         let insert = Insert { flags, ..insert };
-        self.charge(self.machine.costs.dsq_enqueue);
+        self.lane_charge(self.machine.costs.dsq_enqueue);
         match local {
             Some(cpu) => self.lane_enqueue_local(cpu, task, insert),
             None => {

@@ -32,12 +32,12 @@ impl<S: SchedExt> Sim<S> {
             });
         }
         let prev = entry.curr;
-        self.k.charge(self.k.machine.costs.schedule);
+        self.k.lane_charge(self.k.machine.costs.schedule);
         self.k.acquire(|k| &mut k.cpus[cpu.index()].lock);
         self.k.cpu_mut(cpu).kick_sync += 1;
         let voluntary = prev.is_some_and(|task| self.k.flat(task).state != RunState::Runnable);
         if let Some(task) = prev.filter(|_| voluntary) {
-            self.k.charge(self.k.machine.costs.block);
+            self.k.lane_charge(self.k.machine.costs.block);
             self.k.flat(task).show_blocked();
             self.lane_dequeue(cpu, task);
             let entry = self.k.flat(task);
@@ -283,7 +283,11 @@ impl<S: SchedExt> Sim<S> {
         }
         k.lane_rq_unlock(cpu);
         let costs = &k.machine.costs;
-        k.charge(if prev.is_some() && next.is_some() { costs.context_switch } else { costs.idle_switch });
+        k.lane_charge(if prev.is_some() && next.is_some() {
+            costs.context_switch
+        } else {
+            costs.idle_switch
+        });
         let mut prev_state = TaskState::Runnable;
         if let Some(prev) = prev {
             let entry = k.flat(prev);
@@ -317,10 +321,10 @@ impl<S: SchedExt> Sim<S> {
         if next.is_some() {
             let costs = &k.machine.costs;
             let space = if moves { costs.address_space_switch } else { DurationNs::ZERO };
-            k.charge(space + costs.switch_end);
+            k.lane_charge(space + costs.switch_end);
             k.arm_tick(cpu);
         } else {
-            k.charge(k.machine.costs.idle_enter);
+            k.lane_charge(k.machine.costs.idle_enter);
         }
     }
 }

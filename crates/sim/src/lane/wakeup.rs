@@ -24,7 +24,7 @@ impl<S: SchedExt> Sim<S> {
         entry.last_waker = None;
         entry.show_waking();
         let prev = entry.cpu;
-        self.k.charge(self.k.machine.costs.wakeup);
+        self.k.lane_charge(self.k.machine.costs.wakeup);
         let cpu = self.lane_select(task, prev);
         let mut flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK | SCX_ENQ_CPU_SELECTED;
         if cpu != prev {

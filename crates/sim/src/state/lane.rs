@@ -15,11 +15,11 @@ pub enum Core {
 /// What a run knows of its lane.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lane {
-    /// The core that was asked for; the general one where a program of the run does not fit the lane.
+    /// The core that was asked for.
     pub(crate) core: Core,
     /// Events taken in the lane.
     pub(crate) events: u64,
-    /// Events that the general core keeps before the lane is tried again, and how many it kept last.
+    /// Events that the general core keeps before the lane is tried again ([`ALL`] of them perhaps), and how many it kept last.
     left: u64,
     last: u64,
     /// Events since one was left to the general core for a test.
@@ -29,10 +29,18 @@ pub(crate) struct Lane {
 /// The longest wait, in events. Chosen: taking ten thousand tasks over for nothing takes as long as a thousand events.
 const LONGEST: u64 = 1 << 16;
 
+/// The general core keeps all events: no run has so many.
+const ALL: u64 = u64::MAX;
+
 impl Lane {
     /// That of a run.
     pub(crate) fn new(core: Core) -> Lane {
-        Lane { core, ..Lane::default() }
+        Lane { core, left: if core == Core::General { ALL } else { 0 }, ..Lane::default() }
+    }
+
+    /// A program of the run does not fit the lane, and never will.
+    pub(crate) fn give_up(&mut self) {
+        self.last = ALL;
     }
 
     /// True while the general core keeps the events, of which this is one.
@@ -58,6 +66,7 @@ impl Lane {
     /// The run did not fit, or too few events did for its tasks to be worth taking over: the next time it is tried later than the last.
     pub(crate) fn refused(&mut self, tasks: u32) {
         self.last = match self.core {
+            _ if self.last == ALL => ALL,
             Core::Alternating(_) => 1,
             _ => (2 * self.last).clamp(4 + u64::from(tasks / 16), LONGEST),
         };
