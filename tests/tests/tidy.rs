@@ -80,7 +80,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The rooms of `sim`, lowest first: a file names its own and those below it.
-const SIM_ROOMS: &[&str] = &["event", "ipc", "state", "core", "class", "exec", "check", "run"];
+const SIM_ROOMS: &[&str] = &["event", "ipc", "state", "core", "class", "exec", "lane", "check", "run"];
 
 /// What `state` holds for rooms above it: data that they define and that only they look into. The list may only shrink.
 const HELD: &[&str] = &[

@@ -6,13 +6,13 @@
 //!
 //! `--seconds N` simulates N seconds (0.1 is a number too), and `--limit N` allows a cell N seconds of CPU time (60). `--size N` takes the N-th
 //! machine only (0 is the smallest); `--cpus N`, `--tasks N` and `--sleep MICROSECONDS` with `--cell 1` take other sizes in its place. `--set
-//! NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter, `--hashes 1` shows the hash of each trace. `eevdf` in the place of a file is
+//! NAME=VALUE` sets a tunable, `--interpret 1` runs on the interpreter, `--general 1` in the general core alone, `--hashes 1` shows the hash of each trace. `eevdf` in the place of a file is
 //! the kernel's fair class.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
 use schedlab_base::Machine;
 use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
-use schedlab_sim::{Class, Config, run};
+use schedlab_sim::{Class, Config, Core, run};
 use schedlab_workload::catalog;
 use std::io::Read;
 use std::path::Path;
@@ -50,6 +50,7 @@ struct Options {
     size: Option<usize>,
     cell: bool,
     hashes: bool,
+    core: Core,
     cpus: Option<usize>,
     tasks: Option<usize>,
     /// In microseconds.
@@ -67,6 +68,7 @@ fn options(args: &[String]) -> Result<Options, String> {
         size: None,
         cell: false,
         hashes: false,
+        core: Core::Fast,
         cpus: None,
         tasks: None,
         sleep: 300,
@@ -90,6 +92,7 @@ fn options(args: &[String]) -> Result<Options, String> {
             "--cpus" => options.cpus = Some(number()?),
             "--tasks" => options.tasks = Some(number()?),
             "--sleep" => options.sleep = number()?,
+            "--general" => options.core = if number()? != 0 { Core::General } else { Core::Fast },
             "--hashes" => options.hashes = number()? != 0,
             CELL => options.cell = number()? != 0,
             "--set" => {
@@ -99,7 +102,7 @@ fn options(args: &[String]) -> Result<Options, String> {
             }
             _ => {
                 return Err(format!(
-                    "{arg}: there are --seconds, --limit, --size, --cpus, --tasks, --sleep, --set, --interpret, --hashes"
+                    "{arg}: there are --seconds, --limit, --size, --cpus, --tasks, --sleep, --set, --interpret, --general, --hashes"
                 ));
             }
         }
@@ -137,7 +140,8 @@ fn measure(path: &str, (cpus, tasks): (usize, usize), options: &Options) -> Resu
     let spec = format!("periodic:tasks={tasks},run=100us,sleep={sleep}us,ttime={length}us");
     let scenario = catalog::build(&spec, 1).map_err(|error| error.to_string())?;
     let before = cpu_seconds("self");
-    let result = run(&Config::new(machine, 1), &scenario, class).map_err(|error| error.to_string())?;
+    let config = Config { core: options.core, ..Config::new(machine, 1) };
+    let result = run(&config, &scenario, class).map_err(|error| error.to_string())?;
     let cpu = (cpu_seconds("self") - before).max(0.01);
     let switches = result.costs.switches;
     println!(

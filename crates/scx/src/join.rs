@@ -45,7 +45,7 @@ impl Join<'_> {
 
     /// Charges the instructions and calls so far, and the `cost` of the present call.
     #[inline(always)]
-    fn settle_with(&mut self, executed: u64, cost: DurationNs) {
+    pub(crate) fn settle_with(&mut self, executed: u64, cost: DurationNs) {
         debug_assert!(executed >= self.charged, "instructions are charged once");
         self.k.charge_call(executed - self.charged, self.owed + cost);
         (self.charged, self.owed) = (executed, DurationNs::ZERO);
@@ -58,7 +58,7 @@ impl Join<'_> {
 
     /// Charges the lines that came from other CPUs since the last time.
     #[inline(always)]
-    fn settle_lines(&mut self, mem: &mut Memory) {
+    pub(crate) fn settle_lines(&mut self, mem: &mut Memory) {
         let moved = mem.take_moved();
         if moved > 0 {
             self.k.charge_lines(moved);
@@ -156,7 +156,7 @@ impl Join<'_> {
 
     #[cold]
     #[inline(never)]
-    fn check_kfunc(&self, index: u32, vm: &Vm<'_>) -> Result<(), Fault> {
+    pub(crate) fn check_kfunc(&self, index: u32, vm: &Vm<'_>) -> Result<(), Fault> {
         let (Callee { callers, what }, _) = self.state.kfuncs[index as usize];
         if vm.is_locked() {
             what.under_lock()?;

@@ -31,6 +31,7 @@ mod helpers;
 mod join;
 mod kernel_model;
 mod kfunc;
+mod lane;
 mod lines;
 mod load;
 mod locks;

@@ -194,7 +194,7 @@ impl BpfScheduler {
 
     /// What follows when a program has ended: its costs, and its result, which is 0 after a fault.
     #[inline(always)]
-    fn ended(
+    pub(crate) fn ended(
         &mut self,
         k: &mut Kernel,
         (func, op, begin): (FuncId, OpKind, TimeNs),

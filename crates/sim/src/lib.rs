@@ -18,6 +18,7 @@ mod event;
 mod exec;
 pub mod flags;
 mod ipc;
+mod lane;
 mod run;
 mod state;
 
@@ -30,6 +31,7 @@ pub use state::charge::CostTotals;
 pub use state::cpu::Cpu;
 pub use state::dsq::DsqIter;
 pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
+pub use state::lane::Core;
 pub use state::ops::{
     OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints, UserSpaceNext,
     UserSpaceTask, UserSpaceTurn,

@@ -14,7 +14,7 @@ use schedlab_sim::flags::{SCX_DSQ_LOCAL_CPU_MASK, SCX_DSQ_LOCAL_ON};
 const HOST_BYTES: u64 = 512;
 
 /// The queue that a number means: cid-form schedulers name the CPU of a local one by its cid.
-pub(super) fn dsq_id(join: &Join<'_>, id: u64) -> DsqId {
+pub(crate) fn dsq_id(join: &Join<'_>, id: u64) -> DsqId {
     if !join.state.cid_form || id & SCX_DSQ_LOCAL_ON.0 != SCX_DSQ_LOCAL_ON.0 {
         return DsqId(id);
     }

@@ -17,6 +17,7 @@ mod task;
 mod versions;
 
 pub(crate) use cid::Cids;
+pub(crate) use dsq::dsq_id;
 pub(crate) use table::run_direct;
 pub(crate) use task::ROOT_CGROUP_ID;
 pub(crate) use versions::{absence, absences, existing};

@@ -24,6 +24,24 @@ impl SchedExt for BpfScheduler {
         self.resume_paused(k);
     }
 
+    fn fits_lane(&self) -> bool {
+        self.may_use_lane()
+    }
+
+    #[inline(always)]
+    fn seen_at(&self, task: TaskId) -> u64 {
+        self.state.tasks.known(task).map_or(0, |addr| addr.0)
+    }
+
+    fn show(&mut self, k: &mut Kernel, task: TaskId) -> u64 {
+        self.task(k, task).unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn lane_call(&mut self, k: &mut Kernel, op: OpKind, task: Option<TaskId>, args: [u64; 3]) -> u64 {
+        self.call_in_lane(k, op, task, args)
+    }
+
     fn uptime(&self) -> DurationNs {
         self.user.uptime.unwrap_or(UPTIME)
     }

@@ -95,6 +95,7 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	void (*quiescent)(struct task_struct *p, u64 deq_flags);
 	void (*set_weight)(struct task_struct *p, u32 weight);
+	void (*enable)(struct task_struct *p);
 	s32 (*init_task)(struct task_struct *p, void *args);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);

@@ -127,7 +127,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Lays the pass down behind `ops.dispatch()`. The picked task stays on the local queue meanwhile.
     #[inline(never)]
-    fn lay_down(&mut self, cpu: CpuId) {
+    pub(crate) fn lay_down(&mut self, cpu: CpuId) {
         self.clear_resched(cpu);
         debug_assert!(self.k.cpu(cpu).pass.is_none(), "one pass is laid down at a time");
         self.k.rq_unlock(cpu);
@@ -189,7 +189,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The pick is final: requests from before it are answered.
-    fn clear_resched(&mut self, cpu: CpuId) {
+    pub(crate) fn clear_resched(&mut self, cpu: CpuId) {
         let again = std::mem::take(&mut self.k.resched_after_pick);
         let entry = self.k.cpu_mut(cpu);
         entry.need_resched = again;

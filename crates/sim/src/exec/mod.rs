@@ -32,6 +32,7 @@ macro_rules! no_calls {
 mod blocked;
 mod call;
 mod exit;
+mod flat;
 mod gate;
 mod locks;
 mod numbers;
@@ -155,8 +156,8 @@ pub(crate) struct Executor {
     pub(crate) scenario: Scenario,
     calls: numbers::Calls,
     objects: Objects,
-    counters: Vec<u64>,
-    spans: Vec<Spans>,
+    pub(crate) counters: Vec<u64>,
+    pub(crate) spans: Vec<Spans>,
     next_process: u32,
     /// Tasks alive that keep the run alive.
     foreground: u32,

@@ -16,9 +16,9 @@ pub(crate) type Sleepers = BinaryHeap<Reverse<Sleeper>>;
 /// A sleeping task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Sleeper {
-    latest: TimeNs,
-    earliest: TimeNs,
-    task: TaskId,
+    pub(crate) latest: TimeNs,
+    pub(crate) earliest: TimeNs,
+    pub(crate) task: TaskId,
 }
 
 /// Sees to it that `task`, which sleeps on `cpu`, is woken between two instants.

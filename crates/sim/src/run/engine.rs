@@ -123,7 +123,7 @@ impl crate::Kernel {
     }
 
     /// True if another CPU's event comes before this CPU's local time, or the run ends before it.
-    fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         let now = self.ctx.now;
         self.queue.next_time() < now || self.over(now)
     }
@@ -387,7 +387,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Runs the current task's program up to its next burst, through as many system calls and
     /// switches as come before the next event of any CPU.
-    fn run_current(&mut self, cpu: CpuId) {
+    pub(crate) fn run_current(&mut self, cpu: CpuId) {
         loop {
             self.k.run_kicks();
             let entry = self.k.cpu(cpu);

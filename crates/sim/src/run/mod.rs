@@ -5,7 +5,6 @@ mod interleave;
 mod stuck;
 
 use crate::Kernel;
-use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
@@ -13,6 +12,7 @@ use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
+use crate::state::lane::Core;
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
@@ -53,6 +53,8 @@ pub struct Config {
     pub wait_events: bool,
     /// Changes of tasks from outside (`renice`, `taskset`, `chrt`), in any order.
     pub changes: Vec<Change>,
+    /// Which core the run uses; the results are the same.
+    pub core: Core,
     /// Ends the run with [`SimError::Stopped`].
     pub stop: StopFlag,
 }
@@ -71,6 +73,7 @@ impl Config {
             schedule_events: false,
             wait_events: false,
             changes: Vec::new(),
+            core: Core::default(),
             stop: StopFlag::default(),
         }
     }
@@ -110,6 +113,8 @@ pub struct RunResult<S> {
     pub idle_beside: DurationNs,
     /// `SCX_EV_*`.
     pub events: EventCounters,
+    /// Events that were taken in the lane ([`Core::Fast`]).
+    pub lane_events: u64,
     /// The hash of the trace.
     pub trace_hash: RunHash,
     /// The scheduler, given back.
@@ -218,7 +223,7 @@ fn whole<S: SchedExt>(
         None => surrounded,
     };
     let exec = Executor::new(scenario, user_space.is_some());
-    let mut sim = Sim { k: Kernel::new(config), ops, exec, watch: Watch::default() };
+    let mut sim = Sim::new(Kernel::new(config), ops, exec, config.core);
     if let Some(ops) = &sim.ops {
         sim.k.uptime = ops.uptime();
     }
@@ -351,25 +356,8 @@ impl<S: SchedExt> Sim<S> {
     #[inline]
     fn take_checked(&mut self, time: TimeNs, event: Event) -> Result<(), SimError> {
         self.k.event_time = time;
-        match event {
-            // Half of all events, and the shortest.
-            Event::Work { cpu } => self.work(cpu, time),
-            event => self.take(time, event),
-        }
-        if self.k.checker_on {
-            self.check_state(time);
-        }
-        if self.k.refusal.is_some() || self.k.stop.is_raised() { Err(self.broken_off(time)) } else { Ok(()) }
-    }
-
-    /// Why a run ends that refuses something, or is to stop.
-    #[cold]
-    #[inline(never)]
-    fn broken_off(&mut self, time: TimeNs) -> SimError {
-        match self.k.refusal.take() {
-            Some(why) => SimError::Refused(format!("{}: {why}", self.exec.scenario.name)),
-            None => SimError::Stopped(time),
-        }
+        self.take_in_general(time, event);
+        self.check_broken_off(time)
     }
 
     /// What the scenario says of a task at the start.
@@ -421,14 +409,22 @@ impl<S: SchedExt> Sim<S> {
         }
         let mut look = if limit == TimeNs::MAX { self.k.ctx.now + stuck::FIRST_LOOK } else { limit };
         'events: loop {
-            while self.k.queue.next_time() < look
-                && let Some((time, event)) = self.k.queue.pop()
-            {
+            loop {
+                if self.run_lane(look) {
+                    self.check_broken_off(self.k.event_time)?;
+                    if self.is_done(until_exit) {
+                        return Ok(self.k.ctx.now.min(limit));
+                    }
+                }
+                if self.k.queue.next_time() >= look {
+                    break;
+                }
+                let Some((time, event)) = self.k.queue.pop() else { break };
                 if self.k.is_stuck() && self.k.is_idle_source(event) {
                     break 'events;
                 }
                 self.take_checked(time, event)?;
-                if self.is_over() || until_exit && self.k.scx.exit.is_some() {
+                if self.is_done(until_exit) {
                     return Ok(self.k.ctx.now.min(limit));
                 }
             }
@@ -505,6 +501,7 @@ impl<S: SchedExt> Sim<S> {
             warnings,
             idle_beside,
             events: self.k.scx.events,
+            lane_events: self.lane.events,
             trace_hash: self.k.trace.hash,
             summary,
             scheduler: self.ops,

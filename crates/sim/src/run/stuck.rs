@@ -84,6 +84,27 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    /// An error if the run refuses something, or is to stop.
+    #[inline(always)]
+    pub(super) fn check_broken_off(&mut self, time: TimeNs) -> Result<(), SimError> {
+        if self.is_broken_off() { Err(self.broken_off(time)) } else { Ok(()) }
+    }
+
+    /// Why a run ends that refuses something, or is to stop.
+    #[cold]
+    #[inline(never)]
+    fn broken_off(&mut self, time: TimeNs) -> SimError {
+        match self.k.refusal.take() {
+            Some(why) => SimError::Refused(format!("{}: {why}", self.exec.scenario.name)),
+            None => SimError::Stopped(time),
+        }
+    }
+
+    /// True if no further event is to be taken.
+    pub(super) fn is_done(&self, until_exit: bool) -> bool {
+        self.is_over() || until_exit && self.k.scx.exit.is_some()
+    }
+
     /// A run without a limit lasts until its tasks have ended.
     ///
     /// # Errors

@@ -194,6 +194,21 @@ impl Kernel {
         }
     }
 
+    /// [`Kernel::charge`] in the lane, where CPUs are apart and no run is set up.
+    #[inline(always)]
+    pub(crate) fn lane_charge(&mut self, cost: DurationNs) {
+        debug_assert!(self.charging == Charging::Whole, "the run fits the lane");
+        self.ctx.now += cost;
+        self.totals.count(cost);
+    }
+
+    /// [`Kernel::rq_unlock`] in the lane, where no callback is paused.
+    #[inline(always)]
+    pub(crate) fn lane_rq_unlock(&mut self, cpu: CpuId) {
+        let now = self.ctx.now;
+        self.cpus[cpu.index()].lock.release(now);
+    }
+
     /// Takes it again for a path that was laid down, and held it all the time: that costs nothing.
     pub(crate) fn rq_relock(&mut self, cpu: CpuId) {
         if self.held.on {

@@ -11,6 +11,7 @@ use crate::state::charge::{Charging, CostTotals};
 use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
+use crate::state::flat::Flat;
 use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
@@ -45,6 +46,22 @@ pub struct Context {
     pub interrupt: Interrupt,
     /// The place in the scheduler's code whose call the kernel carries out, as [`crate::SchedExt::source`] understands it.
     pub(crate) site: Option<u32>,
+}
+
+impl Context {
+    /// CPU 0 idles at time 0.
+    fn start() -> Context {
+        Context {
+            cpu: CpuId(0),
+            now: TimeNs::ZERO,
+            current: None,
+            op: OpKind::None,
+            op_task: None,
+            rq: None,
+            interrupt: Interrupt::None,
+            site: None,
+        }
+    }
 }
 
 /// What kind of interrupt runs on top of the current task, as `preempt_count` tells.
@@ -100,6 +117,8 @@ pub struct Kernel {
     pub(crate) event_time: TimeNs,
     /// The living tasks.
     pub(crate) tasks: TaskTable<Task>,
+    /// The same, while the lane has them.
+    pub(crate) flat: Flat,
     /// Where tasks are shown that no program knows.
     pub(crate) unseen: View,
     /// Tasks made so far: the id of the next one.
@@ -210,21 +229,13 @@ impl Kernel {
         let (machine, online) = (config.machine.clone(), config.machine.all_cpus());
         let topology = Topology::new(&machine, &online);
         let (cpus, nr_nodes) = (Cpu::all(&machine), topology.node_masks.len() as u32);
-        let ctx = Context {
-            cpu: CpuId(0),
-            now: TimeNs::ZERO,
-            current: None,
-            op: OpKind::None,
-            op_task: None,
-            rq: None,
-            interrupt: Interrupt::None,
-            site: None,
-        };
+        let ctx = Context::start();
         Kernel {
             ctx,
             prng: Prng::stream(config.seed, PRNG_STREAM),
             tick_phase: Prng::stream(config.seed, TICK_STREAM).below(machine.tick_period().0),
             tasks: TaskTable::new(),
+            flat: Flat::default(),
             unseen: View::none(),
             tasks_made: 0,
             live_tasks: 0,

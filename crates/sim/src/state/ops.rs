@@ -64,6 +64,11 @@ impl OpsSet {
         OpsSet(self.0 | 1 << op as u8)
     }
 
+    /// True if all of `others` are among them.
+    pub(crate) const fn has_all(self, others: OpsSet) -> bool {
+        self.0 & others.0 == others.0
+    }
+
     /// True when the scheduler has `op`.
     #[inline]
     pub const fn has(self, op: OpKind) -> bool {
@@ -328,6 +333,27 @@ pub trait SchedExt {
     /// Continues the paused callback, which ends or is paused again.
     fn resume(&mut self, k: &mut Kernel) {
         let _ = k;
+    }
+
+    /// The lane may make its callbacks ([`SchedExt::lane_call`]).
+    fn fits_lane(&self) -> bool {
+        false
+    }
+
+    /// The pointer by which programs know a task; 0 if no program knows it.
+    fn seen_at(&self, task: TaskId) -> u64 {
+        0
+    }
+
+    /// Shows programs a task; the pointer to it.
+    fn show(&mut self, k: &mut Kernel, task: TaskId) -> u64 {
+        0
+    }
+
+    /// A callback in the lane, about `task`, with its arguments as programs get them; what it returns. Of tasks the kernel is to be asked by
+    /// the functions whose names begin with `lane_` alone, but within [`Kernel::in_general`].
+    fn lane_call(&mut self, k: &mut Kernel, op: OpKind, task: Option<TaskId>, args: [u64; 3]) -> u64 {
+        0
     }
 
     /// When the scheduler's user space takes a turn, by number of the turn.

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::exec::Executor;
 use crate::flags::{DEQUEUE_CLASS, DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE, PF_FORKNOEXEC, SCX_ENQ_HEAD};
 use crate::state::kernel::Deferred;
+use crate::state::lane::{Core, Lane};
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::task::{NewTask, RunState, SchedClass, Task, USER_SPACE_PID};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
@@ -32,6 +33,14 @@ pub(crate) struct Sim<S> {
     pub(crate) ops: Option<S>,
     pub(crate) exec: Executor,
     pub(crate) watch: Watch,
+    pub(crate) lane: Lane,
+}
+
+impl<S> Sim<S> {
+    /// One that has not begun.
+    pub(crate) fn new(k: Kernel, ops: Option<S>, exec: Executor, core: Core) -> Sim<S> {
+        Sim { k, ops, exec, watch: Watch::default(), lane: Lane::new(core) }
+    }
 }
 
 /// Calls into the scheduler.

@@ -4,6 +4,7 @@
 mod seen;
 
 pub(crate) use seen::View;
+pub(crate) use seen::flat::FlatTask;
 pub use seen::{MEMBERS, Member, ScxSeen, Seen, TASK_BYTES, Writer};
 
 use crate::class::fair::FairEntity;

@@ -133,7 +133,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `direct_dispatch()`: another CPU's local queue has to wait for its lock.
-    fn ext_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+    pub(crate) fn ext_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let entry = self.k.task_mut(task);
         entry.set_ddsp_enq_flags(entry.scx.ddsp_enq_flags | flags);
         let scx = &entry.scx;
@@ -274,7 +274,7 @@ impl<S: SchedExt> Sim<S> {
             });
             self.k.scx.direct = None;
             self.k.task_mut(task).set_selected_cpu(cpu);
-            return self.k.valid_cpu(cpu, Some("from ops.select_cpu()")).unwrap_or(prev);
+            return self.chosen_cpu(cpu, prev);
         }
         let found =
             if self.k.scx.builtin_idle { self.k.select_idle(task, prev, wake_flags, None, 0) } else { None };
@@ -288,6 +288,12 @@ impl<S: SchedExt> Sim<S> {
         let cpu = found.unwrap_or(prev);
         self.k.task_mut(task).set_selected_cpu(cpu.0 as i32);
         cpu
+    }
+
+    /// The CPU that `ops.select_cpu()` answered; an error, and `prev`, where there is none of that number.
+    #[inline(always)]
+    pub(crate) fn chosen_cpu(&mut self, cpu: i32, prev: CpuId) -> CpuId {
+        self.k.valid_cpu(cpu, Some("from ops.select_cpu()")).unwrap_or(prev)
     }
 
     /// `do_pick_task_scx()`: nothing means idle.
@@ -458,7 +464,7 @@ impl<S: SchedExt> Sim<S> {
     /// Where a preempted task goes: with slice left to the head of the local queue,
     /// otherwise back to the scheduler.
     #[inline(never)]
-    fn ext_put_queued(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
+    pub(crate) fn ext_put_queued(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         let scx = self.k.task(task).scx;
         if scx.slice != 0 && !self.k.scx.bypassing {
             if scx.flags & SCX_TASK_IMMED != 0 {

@@ -44,7 +44,7 @@ impl Task {
 impl Dsq {
     /// Where a task of these flags goes: the task before it.
     #[inline]
-    fn place_for(&mut self, task: TaskId, vtime: u64, flags: u64) -> Option<TaskId> {
+    pub(crate) fn place_for(&mut self, task: TaskId, vtime: u64, flags: u64) -> Option<TaskId> {
         match flags & (SCX_ENQ_HEAD | SCX_ENQ_PREEMPT) {
             _ if flags & SCX_ENQ_DSQ_PRIQ != 0 => {
                 let seq = self.seq.wrapping_add(1);
@@ -254,7 +254,7 @@ impl Kernel {
     /// The flags of an insertion into a queue that may not be ordered by vtime, or is ordered otherwise than its tasks
     /// so far: the two orders must not mix.
     #[inline]
-    fn vet_order(&mut self, ix: DsqIx, flags: u64) -> u64 {
+    pub(crate) fn vet_order(&mut self, ix: DsqIx, flags: u64) -> u64 {
         let (dsq, by_vtime) = (self.dsq(ix), flags & SCX_ENQ_DSQ_PRIQ != 0);
         let mixed = dsq.head.is_some() && dsq.order.is_empty() == by_vtime;
         if mixed || by_vtime && dsq.id.0 & SCX_DSQ_FLAG_BUILTIN != 0 {

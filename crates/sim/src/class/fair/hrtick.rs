@@ -22,6 +22,13 @@ pub(crate) struct HrTick {
     noted: Option<DurationNs>,
 }
 
+impl HrTick {
+    /// It is not armed, and will not be when the pass through `schedule()` ends.
+    pub(crate) fn is_off(&self) -> bool {
+        self.at.is_none() && self.noted.is_none()
+    }
+}
+
 impl Kernel {
     /// How long the running entity of `cpu` has until its deadline, where others wait; nothing when it has none left,
     /// which is a reason to reschedule.

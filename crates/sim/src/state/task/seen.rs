@@ -4,6 +4,8 @@
 //! [`Task`], to be read by all and changed by the functions of this file alone. These write each change to that record at
 //! once: what a program reads there is what the kernel has, whenever it looks.
 
+pub(crate) mod flat;
+
 use super::SchedClass;
 use super::{OpsState, RunState, ScxEntity, Task};
 use crate::flags::{PF_FORKNOEXEC, PF_KTHREAD, SCX_DSQ_INVALID, SCX_SLICE_DFL};

@@ -1,0 +1,218 @@
+//! Programs in the lane: the same runs, whose commonest kernel functions act on the lane's tasks.
+//!
+//! The table of kernel functions stays the reference. What is not among the few here is done by the general core in between
+//! ([`Kernel::in_general`]).
+
+use crate::join::Join;
+use crate::kfunc::{Callee, dsq_id};
+use crate::mirror::Field;
+use crate::scheduler::BpfScheduler;
+use schedlab_base::{DsqId, DurationNs, TaskId};
+use schedlab_bpf::engine::Engine;
+use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
+use schedlab_sim::{Kernel, OpKind};
+
+/// Slots of the kernel functions that have a way of their own here, as the table has them.
+mod slot {
+    pub(super) const SELECT_CPU_DFL: usize = 0;
+    pub(super) const INSERT: usize = 1;
+    pub(super) const INSERT_VTIME: usize = 2;
+    pub(super) const INSERT_VTIME_ARGS: usize = 3;
+    pub(super) const MOVE_TO_LOCAL: usize = 4;
+    pub(super) const MOVE_TO_LOCAL_V2: usize = 5;
+    pub(super) const TASK_SET_SLICE: usize = 9;
+    pub(super) const TASK_SET_DSQ_VTIME: usize = 10;
+}
+
+/// The kernel, whose tasks the lane has, joined to a loaded object.
+pub(crate) struct LaneJoin<'k> {
+    join: Join<'k>,
+    /// The task that the callback is about, and the pointer to it.
+    about: Option<TaskId>,
+    pointer: u64,
+}
+
+impl LaneJoin<'_> {
+    /// The task that a kernel function is called with, if it is the one that the callback is about.
+    #[inline(always)]
+    fn task(&self, pointer: u64) -> Option<TaskId> {
+        self.about.filter(|_| pointer == self.pointer)
+    }
+
+    /// Has the general core do something for the program.
+    #[cold]
+    #[inline(never)]
+    fn in_general<R>(&mut self, body: impl FnOnce(&mut Join<'_>) -> R) -> R {
+        let Join { k, state, charged, owed, op } = &mut self.join;
+        k.in_general(|k| {
+            let mut join = Join { k, state, charged: *charged, owed: *owed, op: *op };
+            let result = body(&mut join);
+            (*charged, *owed) = (join.charged, join.owed);
+            result
+        })
+    }
+
+    /// Charges what was executed and the call; nothing if the function may not be called here.
+    #[inline(always)]
+    fn enter(&mut self, index: u32, vm: &Vm<'_>) -> Option<()> {
+        let (Callee { callers, .. }, price) = &self.join.state.kfuncs[index as usize];
+        if !callers.has(self.join.op) || vm.is_locked() {
+            return None;
+        }
+        let price = *price;
+        self.join.settle_with(vm.insns(), price);
+        self.join.k.set_site(Some(vm.site()));
+        Some(())
+    }
+
+    /// The kernel function of a slot, where it is one of those above and called about the callback's task; else nothing, and nothing is
+    /// changed.
+    #[inline(always)]
+    fn direct<const SLOT: usize>(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Option<u64> {
+        let [a, b, c, d, e] = *args;
+        match SLOT {
+            slot::SELECT_CPU_DFL => {
+                let task = self.task(a).filter(|_| is_on_stack(d, 1, vm))?;
+                self.enter(index, vm)?;
+                let (cpu, idle) = self.join.k.lane_select_cpu_dfl(task, b as u32 as i32, c);
+                vm.mem.write_u8(GuestAddr(d), u8::from(idle)).expect("the stack is mapped");
+                Some(i64::from(cpu) as u64)
+            }
+            slot::INSERT => {
+                let task = self.task(a)?;
+                self.enter(index, vm)?;
+                Some(u64::from(self.join.k.lane_insert(task, dsq_id(&self.join, b), c, d)))
+            }
+            slot::INSERT_VTIME => {
+                let task = self.task(a)?;
+                self.enter(index, vm)?;
+                Some(u64::from(self.join.k.lane_insert_vtime(task, dsq_id(&self.join, b), c, d, e)))
+            }
+            slot::INSERT_VTIME_ARGS => {
+                let task = self.task(a).filter(|_| is_on_stack(b, 32, vm))?;
+                let word = |at: u64| vm.mem.read_u64(GuestAddr(b + at * 8)).expect("the stack is mapped");
+                let [dsq, slice, vtime, flags] = [word(0), word(1), word(2), word(3)];
+                self.enter(index, vm)?;
+                let dsq = dsq_id(&self.join, dsq);
+                Some(u64::from(self.join.k.lane_insert_vtime(task, dsq, slice, vtime, flags)))
+            }
+            slot::MOVE_TO_LOCAL => {
+                self.enter(index, vm)?;
+                Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), 0)))
+            }
+            slot::MOVE_TO_LOCAL_V2 => {
+                self.enter(index, vm)?;
+                Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), b)))
+            }
+            slot::TASK_SET_SLICE => {
+                let task = self.task(a)?;
+                self.enter(index, vm)?;
+                self.join.k.lane_set_slice(task, b);
+                Some(1)
+            }
+            slot::TASK_SET_DSQ_VTIME => {
+                let task = self.task(a)?;
+                self.enter(index, vm)?;
+                self.join.k.lane_set_dsq_vtime(task, b);
+                Some(1)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// An argument lies in the stack of the program, where nothing is to be asked and no object of the kernel can be.
+#[inline(always)]
+fn is_on_stack(addr: u64, len: u64, vm: &Vm<'_>) -> bool {
+    let (start, size) = vm.mem.stack();
+    addr.wrapping_sub(start.0) <= size - len
+}
+
+impl Host for LaneJoin<'_> {
+    fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.in_general(|join| join.helper(id, args, vm))
+    }
+
+    fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.in_general(|join| join.kfunc(index, args, vm))
+    }
+
+    #[inline(always)]
+    fn direct_kfunc<const SLOT: usize>(
+        &mut self,
+        index: u32,
+        args: &[u64; 5],
+        vm: &mut Vm<'_>,
+    ) -> Result<u64, Fault> {
+        match self.direct::<SLOT>(index, args, vm) {
+            Some(r0) => Ok(r0),
+            None => self.in_general(|join| join.direct_kfunc::<SLOT>(index, args, vm)),
+        }
+    }
+
+    #[inline(always)]
+    fn current_cpu(&self) -> u32 {
+        self.join.current_cpu()
+    }
+
+    #[inline(always)]
+    fn answered(&mut self, helpers: u64) {
+        self.join.answered(helpers);
+    }
+
+    #[inline(always)]
+    fn recall(&mut self, map: u64, task: u64) -> Option<u64> {
+        self.join.recall(map, task)
+    }
+
+    fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
+        self.in_general(|join| join.kernel_load(addr, mem))
+    }
+
+    fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        let field = self.join.state.tasks.field(addr, size);
+        match field {
+            Some(Field::Slice(task)) if self.about == Some(task) && !self.join.state.cid_form => {
+                self.join.settle(vm.insns());
+                self.join.k.lane_set_slice(task, value);
+                Ok(())
+            }
+            Some(Field::DsqVtime(task)) if self.about == Some(task) && !self.join.state.cid_form => {
+                self.join.settle(vm.insns());
+                self.join.k.lane_set_dsq_vtime(task, value);
+                Ok(())
+            }
+            _ => self.in_general(|join| join.kernel_store(addr, size, value, vm)),
+        }
+    }
+}
+
+impl BpfScheduler {
+    /// Its callbacks run compiled, and nothing is to be done before and after each.
+    pub(crate) fn may_use_lane(&self) -> bool {
+        let watched = self.attended || self.interleaving.is_some() || self.priorities.is_some();
+        !watched && self.engine.is_some()
+    }
+
+    /// [`schedlab_sim::SchedExt::lane_call`].
+    #[inline(never)]
+    pub(crate) fn call_in_lane(
+        &mut self,
+        k: &mut Kernel,
+        op: OpKind,
+        task: Option<TaskId>,
+        args: [u64; 3],
+    ) -> u64 {
+        let Some(func) = self.ops[op as usize] else { return 0 };
+        let Some(compiler) = &mut self.engine else { return 0 };
+        let context = self.guest.context(&args);
+        let begin = k.ctx().now;
+        let pointer = if op == OpKind::Dispatch { args[1] } else { args[0] };
+        let join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
+        let mut host = LaneJoin { join, about: task, pointer };
+        let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
+        let outcome = compiler.run(code, func, &[context], mem, &mut host, budget);
+        let (charged, owed) = (host.join.charged, host.join.owed);
+        self.ended(k, (func, op, begin), outcome, (charged, owed))
+    }
+}

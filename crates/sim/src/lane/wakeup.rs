@@ -1,0 +1,168 @@
+//! Wakeups by timers.
+
+use crate::class::ext::queue::Insert;
+use crate::flags::*;
+use crate::state::ops::{OpKind, SchedExt};
+use crate::state::rq::Served;
+use crate::state::sim::{Sim, WakeFlags};
+use crate::state::task::{FlatTask, OpsState, SchedClass};
+use schedlab_base::{CpuId, TaskId};
+use schedlab_trace::EventKind;
+
+impl<S: SchedExt> Sim<S> {
+    /// [`Sim::wake`] by a timer.
+    #[inline(never)]
+    pub(super) fn lane_wake(&mut self, task: TaskId) {
+        let entry = self.k.flat(task);
+        if !entry.state.is_blocked() {
+            return;
+        }
+        if entry.on_rq {
+            let flags = WakeFlags { from_interrupt: true, ..WakeFlags::default() };
+            return self.in_general(|sim| _ = sim.wake(task, flags));
+        }
+        entry.last_waker = None;
+        entry.show_waking();
+        let prev = entry.cpu;
+        self.k.lane_charge(self.k.machine.costs.wakeup);
+        let cpu = self.lane_select(task, prev);
+        let mut flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK | SCX_ENQ_CPU_SELECTED;
+        if cpu != prev {
+            flags |= ENQUEUE_MIGRATED;
+            self.k.lane_set_task_cpu(task, cpu);
+        }
+        self.k.acquire(|k| &mut k.cpus[cpu.index()].lock);
+        self.k.flat(task).on_rq = true;
+        self.lane_enqueue(cpu, task, flags);
+        self.k.flat(task).show_on_rq();
+        if self.k.curr(cpu).is_none() {
+            self.k.resched_curr(cpu);
+        }
+        self.k.flat(task).set_woken();
+        self.k.emit(EventKind::SchedWakeup { task, cpu, waker: None });
+        self.k.lane_rq_unlock(cpu);
+        self.lane_deferred();
+    }
+
+    /// Moves what has been dispatched to other CPUs, if anything has.
+    #[inline(always)]
+    pub(super) fn lane_deferred(&mut self) {
+        if !self.k.scx.deferred_locals.is_empty() {
+            self.in_general(Sim::move_deferred_locals);
+        }
+    }
+
+    /// [`Sim::ext_select`].
+    #[inline(always)]
+    fn lane_select(&mut self, task: TaskId, prev: CpuId) -> CpuId {
+        if !self.has(OpKind::SelectCpu) {
+            return self.lane_select_default(task, prev);
+        }
+        let pointer = self.lane_pointer(task);
+        self.k.scx.direct = Some(Some(task));
+        let args = [pointer, u64::from(prev.0), SCX_WAKE_TTWU];
+        let cpu = self.lane_call(OpKind::SelectCpu, Some(task), None, args) as u32 as i32;
+        self.k.scx.direct = None;
+        self.k.flat(task).set_selected_cpu(cpu);
+        self.chosen_cpu(cpu, prev)
+    }
+
+    /// The same where the scheduler leaves it to the kernel.
+    fn lane_select_default(&mut self, task: TaskId, prev: CpuId) -> CpuId {
+        let on = self.k.scx.builtin_idle;
+        let found = if on { self.k.select_idle(task, prev, SCX_WAKE_TTWU, None, 0) } else { None };
+        let cpu = found.unwrap_or(prev);
+        self.k.scx.events.refill_slice_dfl += u64::from(found.is_some());
+        let entry = self.k.flat(task);
+        if found.is_some() {
+            entry.ddsp_slice = SCX_SLICE_DFL;
+            entry.set_ddsp_enq_flags(0);
+            entry.set_ddsp_dsq_id(SCX_DSQ_LOCAL);
+        }
+        entry.set_selected_cpu(cpu.0 as i32);
+        cpu
+    }
+
+    /// [`Sim::ext_enqueue`].
+    #[inline(always)]
+    fn lane_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let entry = self.lane_set_runnable(task);
+        assert!(entry.scx_flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
+        entry.change_scx_flags(SCX_TASK_QUEUED, 0);
+        self.k.count_running(cpu, SchedClass::Ext, true);
+        if self.k.cpu(cpu).scx_nr_running == 1 {
+            self.k.server_start(cpu, Served::Ext);
+        }
+        self.lane_do_enqueue(cpu, task, flags);
+        let selected = self.k.flat(task).selected_cpu;
+        self.k.scx.events.select_cpu_fallback += u64::from(selected != cpu.0 as i32);
+    }
+
+    /// [`Sim::ext_set_runnable`].
+    #[inline(always)]
+    pub(super) fn lane_set_runnable(&mut self, task: TaskId) -> &mut FlatTask {
+        let now = self.k.ctx.now;
+        self.k.scx.runnable_seq += 1;
+        let seq = self.k.scx.runnable_seq;
+        let entry = self.k.flat(task);
+        if entry.scx_flags & SCX_TASK_RESET_RUNNABLE_AT != 0 {
+            entry.set_runnable_at(now);
+            entry.change_scx_flags(0, SCX_TASK_RESET_RUNNABLE_AT);
+        }
+        entry.set_runnable_seq(seq);
+        entry
+    }
+
+    /// [`Sim::ext_do_enqueue`], of a task that is not queued again and not past the scheduler.
+    #[inline(always)]
+    pub(super) fn lane_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let entry = self.k.flat(task);
+        if entry.scx_flags & SCX_TASK_IMMED != 0 {
+            entry.change_scx_flags(0, SCX_TASK_IMMED);
+        }
+        let direct = entry.ddsp_dsq_id != SCX_DSQ_INVALID;
+        if direct || self.lane_hand_over(cpu, task, flags) {
+            self.lane_direct_dispatch(cpu, task, flags);
+        }
+    }
+
+    /// [`Sim::ext_hand_over`].
+    #[inline(always)]
+    fn lane_hand_over(&mut self, cpu: CpuId, task: TaskId, flags: u64) -> bool {
+        let now = self.k.ctx.now;
+        let pointer = self.lane_pointer(task);
+        let entry = self.k.flat(task);
+        entry.ready_at = now;
+        assert_eq!(entry.ops_state, OpsState::None, "{task} is handed over once");
+        entry.begin_hand_over();
+        self.k.scx.direct = Some(Some(task));
+        self.lane_call(OpKind::Enqueue, Some(task), Some(cpu), [pointer, flags, 0]);
+        self.k.scx.direct = None;
+        let entry = self.k.flat(task);
+        if entry.ddsp_dsq_id != SCX_DSQ_INVALID {
+            return true;
+        }
+        entry.change_scx_flags(SCX_TASK_IN_CUSTODY, 0);
+        entry.set_ops_state(OpsState::Queued);
+        false
+    }
+
+    /// [`Sim::ext_direct_dispatch`].
+    #[inline(always)]
+    fn lane_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        let entry = self.k.flat(task);
+        let id = entry.ddsp_dsq_id;
+        let elsewhere = id != SCX_DSQ_LOCAL && id.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0;
+        let all = entry.ddsp_enq_flags | flags;
+        if elsewhere || all & SCX_ENQ_IMMED != 0 {
+            return self.in_general(|sim| sim.ext_direct_dispatch(cpu, task, flags));
+        }
+        let flags = all | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
+        let insert = Insert { slice: entry.ddsp_slice, vtime: entry.ddsp_vtime, flags };
+        entry.clear_direct();
+        self.k.ctx.site = self.k.scx.direct_site;
+        let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
+        self.k.lane_dispatch_enqueue(ix, task, insert);
+        self.k.ctx.site = None;
+    }
+}
