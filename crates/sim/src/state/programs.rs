@@ -58,7 +58,7 @@ impl FlatPrograms {
                     Op::Sleep(span) => FlatOp::Sleep(span),
                     Op::SpanBegin(span) => FlatOp::SpanBegin(span),
                     Op::SpanEnd(span) => FlatOp::SpanEnd(span),
-                    Op::Count { counter, units } => FlatOp::Count(u32::from(counter.0), units),
+                    Op::Count { counter, units } => FlatOp::Count(counter.0, units),
                     _ => return None,
                 });
             }
