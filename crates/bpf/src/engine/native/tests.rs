@@ -2,7 +2,7 @@
 
 use super::asm::{Asm, Width, X};
 use super::*;
-use crate::code::{ArrayPlace, CodeBuilder, Marks};
+use crate::code::{ArrayPlace, CodeBuilder, FuncId, Marks};
 use crate::engine::{Compiler, Engine, Interpreter, NoHost};
 use crate::guard::tests::rights_at;
 use crate::insn::{Insn, op};
