@@ -68,7 +68,7 @@ pub const CALLBACK_INSNS: u64 = 10;
 pub const KEEPS_PAGES: [u32; 14] = [1, 2, 5, 7, 8, 14, 35, 93, 94, 118, 125, 156, 158, 160];
 
 /// Kernel functions that compiled code can enter directly ([`Host::direct_kfunc`]). Chosen: those that schedulers call most.
-pub const DIRECT_KFUNCS: usize = 16;
+pub const DIRECT_KFUNCS: usize = 18;
 
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///

@@ -61,6 +61,8 @@ macro_rules! run_slot {
     (12 $($row:tt)*) => { call_slot!(12 $($row)*,); };
     (14 $($row:tt)*) => { call_slot!(14 $($row)*, a); };
     (15 $($row:tt)*) => { call_slot!(15 $($row)*,); };
+    (16 $($row:tt)*) => { call_slot!(16 $($row)*, a); };
+    (17 $($row:tt)*) => { call_slot!(17 $($row)*, a); };
     // The others have two arguments.
     ($slot:tt $($row:tt)*) => { call_slot!($slot $($row)*, a b); };
 }
@@ -177,10 +179,10 @@ kernel_functions! {
     6.19 -    Call   9   [ANY]                            task::task_set_slice          "bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);"
     6.19 -    Call   10  [ANY]                            task::task_set_dsq_vtime      "bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);"
     7.3  -    Call   -   [ANY]                            task::tid_to_task             "struct task_struct *scx_bpf_tid_to_task(u64 tid);"
-    -    -    Find   -   [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_pid(s32 pid);"
-    -    -    Find   -   [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_vpid(s32 vpid);"
+    -    -    Find   16  [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_pid(s32 pid);"
+    -    -    Find   16  [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_vpid(s32 vpid);"
     -    -    Call   -   [ANY]                            task::task_acquire            "struct task_struct *bpf_task_acquire(struct task_struct *p);"
-    -    -    Call   -   [ANY]                            task::task_release            "void bpf_task_release(struct task_struct *p);"
+    -    -    Call   17  [ANY]                            task::task_release            "void bpf_task_release(struct task_struct *p);"
     -    -    Call   -   [ANY]                            task::root_cgroup             "struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);"
     -    -    Call   -   [ANY]                            task::cgroup_from_id          "struct cgroup *bpf_cgroup_from_id(u64 cgid);"
     -    -    Call   -   [ANY]                            task::cgroup_acquire          "struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp);"

@@ -389,7 +389,7 @@ const fn direct_kfuncs<H: Host>() -> [HostCall; DIRECT_KFUNCS] {
     macro_rules! slots {
         ($($slot:literal)*) => { [$(direct_kfunc::<H, $slot>),*] };
     }
-    slots!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    slots!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
 }
 
 /// Lends a run's registers, `Vm` and host to `body`, with exact counts: `after` more instructions than are executed have
