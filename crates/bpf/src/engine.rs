@@ -68,7 +68,7 @@ pub const CALLBACK_INSNS: u64 = 10;
 pub const KEEPS_PAGES: [u32; 14] = [1, 2, 5, 7, 8, 14, 35, 93, 94, 118, 125, 156, 158, 160];
 
 /// Kernel functions that compiled code can enter directly ([`Host::direct_kfunc`]). Chosen: those that schedulers call most.
-pub const DIRECT_KFUNCS: usize = 16;
+pub const DIRECT_KFUNCS: usize = 18;
 
 /// What programs call out to: helpers, kernel functions, stores into kernel objects.
 ///
@@ -89,19 +89,14 @@ pub trait Host {
     /// Ends the run.
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault>;
 
-    /// As [`Host::kfunc`], of an index that [`Code::enter_directly`] gave this slot. Each slot is a function of its own, in which
-    /// the compiler of the host knows what is called.
+    /// As [`Host::kfunc`], of an index that [`Code::enter_directly`] gave this slot ([`Vm::called`]). Each slot is a function of
+    /// its own, in which the compiler of the host knows what is called.
     ///
     /// # Errors
     /// Ends the run.
     #[inline(always)]
-    fn direct_kfunc<const SLOT: usize>(
-        &mut self,
-        index: u32,
-        args: &[u64; 5],
-        vm: &mut Vm<'_>,
-    ) -> Result<u64, Fault> {
-        self.kfunc(index, args, vm)
+    fn direct_kfunc<const SLOT: usize>(&mut self, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.kfunc(vm.called(), args, vm)
     }
 
     /// Decides on a store of the low `size` bytes (1, 2, 4 or 8) of `value` to a page marked
@@ -345,11 +340,47 @@ impl Engine for Compiler {
 }
 
 impl Compiler {
+    /// What runs this image's machine code in the first frame of a memory; nothing where the image is not compiled, follows
+    /// lines in another way, or another run waits.
+    #[inline(always)]
+    pub fn ready<'a>(&'a mut self, code: &'a Code, mem: &Memory) -> Option<Ready<'a>> {
+        let native = code.compiled().filter(|native| native.follows(mem) && mem.frames_used == 0)?;
+        Some(Ready { code, native, frames: &mut self.scratch.frames })
+    }
+
     /// Translates the image, unless that is not worth it yet.
     #[cold]
     fn compile<'a>(&self, code: &'a Code) -> Option<&'a Native> {
         let worth = code.ops.len() as u64 * PATIENCE;
         if self.patient && self.interpreted < worth { None } else { code.native() }
+    }
+}
+
+/// What [`Compiler::ready`] has found: a run of it takes the short way. All that [`Engine::run`] asks besides has been asked.
+#[derive(Debug)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "nothing is compiled there"))]
+pub struct Ready<'a> {
+    code: &'a Code,
+    native: &'a Native,
+    frames: &'a mut Frames,
+}
+
+impl Ready<'_> {
+    /// As [`Engine::run`], with the first argument alone.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline(always)]
+    pub fn run<H: Host>(
+        self,
+        func: FuncId,
+        argument: u64,
+        mem: &mut Memory,
+        host: &mut H,
+        budget: u64,
+    ) -> Result<Done, Fault> {
+        let args = [argument, 0, 0, 0, 0];
+        native::run_first(self.code, self.native, func, args, mem, self.frames, host, budget)
     }
 }
 
@@ -484,6 +515,14 @@ impl<'a> Vm<'a> {
     #[must_use]
     pub fn site(&self) -> u32 {
         self.at
+    }
+
+    /// The index of the kernel function that the program has called.
+    #[inline]
+    #[must_use]
+    pub fn called(&self) -> u32 {
+        // All kernel functions' indices are of 32 bits.
+        self.code.ops[self.at as usize].imm as u32
     }
 
     /// Calls a function of the program from within a host's call, with r1 to r5, and returns its r0. The callee continues

@@ -1,10 +1,9 @@
 //! One loaded object, run many times: loading takes milliseconds, going back to the start microseconds.
 
-use crate::callbacks::OP_COUNT;
 use crate::contents::Global;
 use crate::priority::PriorityWatch;
 use crate::programs::Returned;
-use crate::scheduler::{BpfScheduler, Cost};
+use crate::scheduler::{BpfScheduler, Costs};
 use crate::state::State;
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::memory::Snapshot;
@@ -16,7 +15,7 @@ const MOST_KEPT: u64 = 16 << 20;
 pub struct Start {
     memory: Snapshot,
     state: State,
-    costs: [Cost; OP_COUNT],
+    costs: Costs,
     attended: bool,
     mark: Option<GuestAddr>,
     priorities: Option<PriorityWatch>,

@@ -59,9 +59,15 @@ impl Join<'_> {
     /// Charges the lines that came from other CPUs since the last time.
     #[inline(always)]
     pub(crate) fn settle_lines(&mut self, mem: &mut Memory) {
-        let moved = mem.take_moved();
-        if moved > 0 {
-            self.k.charge_lines(moved);
+        debug_assert!(
+            self.state.follows_lines || !mem.follows_lines(),
+            "lines are followed from the load on"
+        );
+        if self.state.follows_lines {
+            let moved = mem.take_moved();
+            if moved > 0 {
+                self.k.charge_lines(moved);
+            }
         }
     }
 
@@ -142,21 +148,25 @@ impl Join<'_> {
         }
     }
 
-    /// A program calls a kernel function: charges what was executed and the call, if that is allowed here.
+    /// A program calls a kernel function with this price: charges what was executed and the call.
     #[inline(always)]
-    fn enter_kfunc(&mut self, index: u32, vm: &mut Vm<'_>) -> Result<(), Fault> {
-        debug_assert!((index as usize) < self.state.kfuncs.len(), "the linker numbers the kernel functions");
+    fn enter_kfunc(&mut self, price: DurationNs, vm: &mut Vm<'_>) {
         self.settle_lines(vm.mem);
-        let (Callee { callers, .. }, price) = &self.state.kfuncs[index as usize];
-        let (callers, price) = (*callers, *price);
         self.settle_with(vm.insns(), price);
         self.k.set_site(Some(vm.site()));
-        if callers.has(self.op) && !vm.is_locked() { Ok(()) } else { self.check_kfunc(index, vm) }
+    }
+
+    /// Whether the program may call a kernel function that these callbacks may call.
+    #[inline(always)]
+    pub(crate) fn may_call(&self, callers: OpsSet, vm: &Vm<'_>) -> bool {
+        !vm.is_locked() && callers.has(self.op)
     }
 
     #[cold]
     #[inline(never)]
-    pub(crate) fn check_kfunc(&self, index: u32, vm: &Vm<'_>) -> Result<(), Fault> {
+    pub(crate) fn check_kfunc(&self, vm: &Vm<'_>) -> Result<(), Fault> {
+        let index = vm.called();
+        debug_assert!((index as usize) < self.state.kfuncs.len(), "the linker numbers the kernel functions");
         let (Callee { callers, what }, _) = self.state.kfuncs[index as usize];
         if vm.is_locked() {
             what.under_lock()?;
@@ -192,21 +202,23 @@ impl Host for Join<'_> {
 
     #[inline(always)]
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        self.enter_kfunc(index, vm)?;
-        match self.state.kfuncs[index as usize].0.what {
+        let (Callee { callers, what }, price) = self.state.kfuncs[index as usize];
+        self.enter_kfunc(price, vm);
+        if !self.may_call(callers, vm) {
+            self.check_kfunc(vm)?;
+        }
+        match what {
             Function::Own(own) => (own.run)(Caller::new(self, vm), args),
             Function::Generic(generic, _) => generic.call(args, vm, self),
         }
     }
 
     #[inline(always)]
-    fn direct_kfunc<const SLOT: usize>(
-        &mut self,
-        index: u32,
-        args: &[u64; 5],
-        vm: &mut Vm<'_>,
-    ) -> Result<u64, Fault> {
-        self.enter_kfunc(index, vm)?;
+    fn direct_kfunc<const SLOT: usize>(&mut self, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.enter_kfunc(self.state.direct[SLOT].price, vm);
+        if !self.may_call(self.state.direct[SLOT].callers, vm) {
+            self.check_kfunc(vm)?;
+        }
         run_direct::<SLOT>(Caller::new(self, vm), args)
     }
 

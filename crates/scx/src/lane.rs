@@ -4,7 +4,7 @@
 //! ([`Kernel::in_general`]).
 
 use crate::join::Join;
-use crate::kfunc::{Callee, dsq_id};
+use crate::kfunc::dsq_id;
 use crate::mirror::Field;
 use crate::scheduler::BpfScheduler;
 use schedlab_base::{DsqId, DurationNs, TaskId};
@@ -54,12 +54,12 @@ impl LaneJoin<'_> {
 
     /// Charges what was executed and the call; nothing if the function may not be called here.
     #[inline(always)]
-    fn enter(&mut self, index: u32, vm: &Vm<'_>) -> Option<()> {
-        let (Callee { callers, .. }, price) = &self.join.state.kfuncs[index as usize];
-        if !callers.has(self.join.op) || vm.is_locked() {
+    fn enter<const SLOT: usize>(&mut self, vm: &Vm<'_>) -> Option<()> {
+        let direct = &self.join.state.direct[SLOT];
+        let (callers, price) = (direct.callers, direct.price);
+        if !self.join.may_call(callers, vm) {
             return None;
         }
-        let price = *price;
         self.join.settle_with(vm.insns(), price);
         self.join.k.set_site(Some(vm.site()));
         Some(())
@@ -68,51 +68,51 @@ impl LaneJoin<'_> {
     /// The kernel function of a slot, where it is one of those above and called about the callback's task; else nothing, and nothing is
     /// changed.
     #[inline(always)]
-    fn direct<const SLOT: usize>(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Option<u64> {
+    fn direct<const SLOT: usize>(&mut self, args: &[u64; 5], vm: &mut Vm<'_>) -> Option<u64> {
         let [a, b, c, d, e] = *args;
         match SLOT {
             slot::SELECT_CPU_DFL => {
                 let task = self.task(a).filter(|_| is_on_stack(d, 1, vm))?;
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 let (cpu, idle) = self.join.k.lane_select_cpu_dfl(task, b as u32 as i32, c);
                 vm.mem.write_u8(GuestAddr(d), u8::from(idle)).expect("the stack is mapped");
                 Some(i64::from(cpu) as u64)
             }
             slot::INSERT => {
                 let task = self.task(a)?;
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_insert(task, dsq_id(&self.join, b), c, d)))
             }
             slot::INSERT_VTIME => {
                 let task = self.task(a)?;
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_insert_vtime(task, dsq_id(&self.join, b), c, d, e)))
             }
             slot::INSERT_VTIME_ARGS => {
                 let task = self.task(a).filter(|_| is_on_stack(b, 32, vm))?;
                 let word = |at: u64| vm.mem.read_u64(GuestAddr(b + at * 8)).expect("the stack is mapped");
                 let [dsq, slice, vtime, flags] = [word(0), word(1), word(2), word(3)];
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 let dsq = dsq_id(&self.join, dsq);
                 Some(u64::from(self.join.k.lane_insert_vtime(task, dsq, slice, vtime, flags)))
             }
             slot::MOVE_TO_LOCAL => {
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), 0)))
             }
             slot::MOVE_TO_LOCAL_V2 => {
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), b)))
             }
             slot::TASK_SET_SLICE => {
                 let task = self.task(a)?;
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 self.join.k.lane_set_slice(task, b);
                 Some(1)
             }
             slot::TASK_SET_DSQ_VTIME => {
                 let task = self.task(a)?;
-                self.enter(index, vm)?;
+                self.enter::<SLOT>(vm)?;
                 self.join.k.lane_set_dsq_vtime(task, b);
                 Some(1)
             }
@@ -138,15 +138,10 @@ impl Host for LaneJoin<'_> {
     }
 
     #[inline(always)]
-    fn direct_kfunc<const SLOT: usize>(
-        &mut self,
-        index: u32,
-        args: &[u64; 5],
-        vm: &mut Vm<'_>,
-    ) -> Result<u64, Fault> {
-        match self.direct::<SLOT>(index, args, vm) {
+    fn direct_kfunc<const SLOT: usize>(&mut self, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        match self.direct::<SLOT>(args, vm) {
             Some(r0) => Ok(r0),
-            None => self.in_general(|join| join.direct_kfunc::<SLOT>(index, args, vm)),
+            None => self.in_general(|join| join.direct_kfunc::<SLOT>(args, vm)),
         }
     }
 
@@ -211,7 +206,10 @@ impl BpfScheduler {
         let join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
         let mut host = LaneJoin { join, about: task, pointer };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
-        let outcome = compiler.run(code, func, &[context], mem, &mut host, budget);
+        let outcome = match compiler.ready(code, mem) {
+            Some(ready) => ready.run(func, context, mem, &mut host, budget),
+            None => compiler.run(code, func, &[context], mem, &mut host, budget),
+        };
         let (charged, owed) = (host.join.charged, host.join.owed);
         self.ended(k, (func, op, begin), outcome, (charged, owed))
     }

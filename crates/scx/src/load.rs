@@ -12,7 +12,7 @@ use crate::mirror::Cpus;
 use crate::priority::PriorityPlace;
 use crate::programs::{self, RunProgram, TimedProgram, check_programs};
 use crate::scheduler::{
-    BpfScheduler, Cost, DEFAULT_BUDGET, ExtraOps, Interleave, Interleaving, Turn, TurnKind,
+    BpfScheduler, Costs, DEFAULT_BUDGET, ExtraOps, Interleave, Interleaving, Turn, TurnKind,
 };
 use crate::settings;
 use crate::state::KernelState;
@@ -300,6 +300,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     let map_types = map_types(object, |name| image.runtime.maps.find(name));
     fit_code(machine, &mut image, &mut mem)?;
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, (info.flags, cid_form));
+    state.follows_lines = mem.follows_lines();
     if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
         state.keep_preempt_count();
     }
@@ -331,7 +332,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         returned: Vec::new(),
         priority_place,
         priorities: None,
-        costs: [Cost::default(); OP_COUNT],
+        costs: Costs::default(),
         globals: Vec::new(),
         map_types,
     })

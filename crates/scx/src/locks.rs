@@ -19,7 +19,7 @@ const HOST_BYTES: u64 = 128;
 #[derive(Clone, Debug)]
 pub(crate) struct Locks {
     by_addr: BTreeMap<u64, SimLockId>,
-    cache: Box<[(u64, SimLockId)]>,
+    cache: Box<[(u64, SimLockId); CACHE]>,
     /// Locks that the running program holds.
     held: Vec<Held>,
 }
@@ -35,7 +35,7 @@ impl Locks {
     pub(crate) fn new() -> Locks {
         Locks {
             by_addr: BTreeMap::new(),
-            cache: vec![(NOWHERE, SimLockId(0)); CACHE].into_boxed_slice(),
+            cache: Box::new([(NOWHERE, SimLockId(0)); CACHE]),
             held: Vec::new(),
         }
     }
@@ -52,24 +52,33 @@ impl Locks {
         addr.0 != NOWHERE && (self.cache[Self::entry(addr)].0 == addr.0 || self.by_addr.contains_key(&addr.0))
     }
 
-    #[inline]
+    #[inline(always)]
     fn id(&mut self, addr: GuestAddr, k: &mut Kernel, mem: &mut Memory) -> Result<SimLockId, Fault> {
-        let entry = Self::entry(addr);
-        if self.cache[entry].0 != addr.0 {
-            let id = match self.by_addr.get(&addr.0) {
-                Some(id) => *id,
-                None => {
-                    mem.take(HOST_BYTES).map_err(|error| misuse(error.to_string()))?;
-                    *self.by_addr.entry(addr.0).or_insert_with(|| k.lock_new())
-                }
-            };
-            self.cache[entry] = (addr.0, id);
+        let (at, id) = self.cache[Self::entry(addr)];
+        if at != addr.0 {
+            return self.id_beyond_cache(addr, k, mem);
         }
-        debug_assert!(
-            self.by_addr.get(&addr.0) == Some(&self.cache[entry].1),
-            "the cache has what the table has"
-        );
-        Ok(self.cache[entry].1)
+        debug_assert!(self.by_addr.get(&addr.0) == Some(&id), "the cache has what the table has");
+        Ok(id)
+    }
+
+    /// Finds or makes a lock, and keeps it in the cache.
+    #[inline(never)]
+    fn id_beyond_cache(
+        &mut self,
+        addr: GuestAddr,
+        k: &mut Kernel,
+        mem: &mut Memory,
+    ) -> Result<SimLockId, Fault> {
+        let id = match self.by_addr.get(&addr.0) {
+            Some(id) => *id,
+            None => {
+                mem.take(HOST_BYTES).map_err(|error| misuse(error.to_string()))?;
+                *self.by_addr.entry(addr.0).or_insert_with(|| k.lock_new())
+            }
+        };
+        self.cache[Self::entry(addr)] = (addr.0, id);
+        Ok(id)
     }
 
     /// Takes the lock at an address.

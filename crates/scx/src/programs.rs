@@ -105,7 +105,7 @@ pub(crate) fn placed(context: &[u8], mem: &mut Memory) -> Result<(GuestAddr, (Gu
 impl BpfScheduler {
     /// Runs a program that a loader starts while the scheduler is attached.
     pub(crate) fn run_program(&mut self, k: &mut Kernel, program: &ReadyProgram) {
-        let value = self.enter(k, program.func, OpKind::Init, [program.context.0]) as i32;
+        let value = self.enter(k, program.func, OpKind::Init, &[program.context.0]) as i32;
         self.returned.push(Returned { name: program.name.clone(), value });
     }
 
@@ -120,7 +120,7 @@ impl BpfScheduler {
     /// A program that does not return 0, as a loader would stop there.
     pub(crate) fn run_programs(&mut self, k: &mut Kernel) -> Result<(), i32> {
         for program in std::mem::take(&mut self.programs) {
-            let returned = self.enter(k, program.func, OpKind::Init, [program.context.0]) as i32;
+            let returned = self.enter(k, program.func, OpKind::Init, &[program.context.0]) as i32;
             if returned != 0 {
                 let text = format!("--run-prog {}: the program returned {returned}", program.name);
                 k.error(ExitKind::Error, text);

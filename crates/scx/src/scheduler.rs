@@ -72,32 +72,39 @@ pub struct BpfScheduler {
     pub(crate) programs: Vec<ReadyProgram>,
     /// Where the object keeps the priority of a task, if it does.
     pub(crate) priority_place: Option<PriorityPlace>,
-    /// Where it was asked for and the object shows priorities.
+    /// Where it was asked for and the object shows priorities. Runs are attended then.
     pub(crate) priorities: Option<PriorityWatch>,
     /// By [`OpKind`].
-    pub(crate) costs: [Cost; OP_COUNT],
+    pub(crate) costs: Costs,
     /// The object's integers as they were, where that was asked for.
     pub(crate) globals: Vec<Global>,
     /// The maps that the object declares.
     pub(crate) map_types: Vec<MapTypes>,
 }
 
-/// What the runs of programs cost.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Cost {
-    calls: u64,
-    insns: u64,
+/// What the runs of programs cost, by [`OpKind`]. A table for each number: the host's compiler would put those of one callback
+/// together to add them at once, which takes longer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    calls: [u64; OP_COUNT],
+    insns: [u64; OP_COUNT],
     /// In simulated nanoseconds.
-    time: u64,
+    time: [u64; OP_COUNT],
 }
 
-impl Cost {
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs { calls: [0; OP_COUNT], insns: [0; OP_COUNT], time: [0; OP_COUNT] }
+    }
+}
+
+impl Costs {
     #[inline(always)]
-    fn add(&mut self, insns: u64, begin: TimeNs, end: TimeNs) {
+    fn add(&mut self, op: OpKind, insns: u64, begin: TimeNs, end: TimeNs) {
         debug_assert!(end >= begin, "time does not go back in a callback");
-        self.calls += 1;
-        self.insns += insns;
-        self.time += end.0.saturating_sub(begin.0);
+        self.calls[op as usize] += 1;
+        self.insns[op as usize] += insns;
+        self.time[op as usize] += end.0.wrapping_sub(begin.0);
     }
 }
 
@@ -160,40 +167,61 @@ impl BpfScheduler {
     /// As [`BpfScheduler::enter`] with the context.
     #[inline(never)]
     fn start(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, context: u64) -> u64 {
-        self.enter(k, func, op, [context])
+        if self.attended {
+            return self.enter(k, func, op, &[context]);
+        }
+        self.enter_program(k, func, op, context)
+    }
+
+    /// Runs a program with its context; 0 after a fault. Machine code that nothing else is to be done for is entered here.
+    #[inline(always)]
+    fn enter_program(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, context: u64) -> u64 {
+        debug_assert!(!self.attended, "nothing is to be done before and after the run");
+        let (code, mem) = (&self.image.code, &mut self.mem);
+        let Some(ready) = self.engine.as_mut().and_then(|compiler| compiler.ready(code, mem)) else {
+            return self.enter(k, func, op, &[context]);
+        };
+        let begin = k.ctx().now;
+        let mut join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
+        match ready.run(func, context, mem, &mut join, self.budget) {
+            Ok(done) => {
+                let (charged, owed) = (join.charged, join.owed);
+                k.charge_call(done.insns - charged, owed);
+                self.costs.add(op, done.insns, begin, k.ctx().now);
+                if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
+            }
+            Err(fault) => {
+                let due = (join.charged, join.owed);
+                self.ended(k, (func, op, begin), Err(fault), due)
+            }
+        }
     }
 
     /// Runs a function with `args` in its registers; 0 after a fault.
-    #[inline(always)]
-    pub(crate) fn enter<const N: usize>(
-        &mut self,
-        k: &mut Kernel,
-        func: FuncId,
-        op: OpKind,
-        args: [u64; N],
-    ) -> u64 {
+    #[inline(never)]
+    pub(crate) fn enter(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, args: &[u64]) -> u64 {
         if self.attended {
             if let Err(fault) = self.attend(k) {
                 self.report(k, &fault);
                 return 0;
             }
             if self.interleaving.is_some() {
-                return self.enter_interleaved(k, func, op, &args);
+                return self.enter_interleaved(k, func, op, args);
             }
         }
         let begin = k.ctx().now;
         let mut join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let outcome = match &mut self.engine {
-            Some(compiler) => compiler.run(code, func, &args, mem, &mut join, budget),
-            None => self.reference.run(code, func, &args, mem, &mut join, budget),
+            Some(compiler) => compiler.run(code, func, args, mem, &mut join, budget),
+            None => self.reference.run(code, func, args, mem, &mut join, budget),
         };
-        let (charged, owed) = (join.charged, join.owed);
-        self.ended(k, (func, op, begin), outcome, (charged, owed))
+        let due = (join.charged, join.owed);
+        self.ended(k, (func, op, begin), outcome, due)
     }
 
     /// What follows when a program has ended: its costs, and its result, which is 0 after a fault.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn ended(
         &mut self,
         k: &mut Kernel,
@@ -204,12 +232,12 @@ impl BpfScheduler {
         match outcome {
             Ok(done) => {
                 self.end(k, op, done.insns, charged, owed);
-                self.costs[op as usize].add(done.insns, begin, k.ctx().now);
+                self.costs.add(op, done.insns, begin, k.ctx().now);
                 if self.state.left_open() { self.left_open(k, func) } else { done.r0 }
             }
             Err(fault) => {
                 self.fail(k, op, &fault, charged, owed);
-                self.costs[op as usize].add(fault.insns(), begin, k.ctx().now);
+                self.costs.add(op, fault.insns(), begin, k.ctx().now);
                 0
             }
         }
@@ -317,12 +345,21 @@ impl BpfScheduler {
         let func = self.ops[op as usize]?;
         let pointer = self.shown_task(k, task)?;
         let context = self.guest.context(&[pointer, second, third]);
-        let r0 = self.enter(k, func, op, [context]);
+        if self.attended {
+            return Some(self.call_attended(k, func, op, task, context));
+        }
+        Some(self.enter_program(k, func, op, context))
+    }
+
+    /// The run of a program about a task where something is to be done before and after it.
+    #[inline(never)]
+    fn call_attended(&mut self, k: &mut Kernel, func: FuncId, op: OpKind, task: TaskId, context: u64) -> u64 {
+        let r0 = self.enter(k, func, op, &[context]);
         // The choice of a CPU is not yet about its priority.
         if self.priorities.is_some() && op != OpKind::SelectCpu {
             self.look_at_priority(k, op, task);
         }
-        Some(r0)
+        r0
     }
 
     /// The pointer to a task; an error of the run when there is no room for it.

@@ -2,13 +2,14 @@
 
 use crate::helpers::{Messages, Rings, preempt_count};
 use crate::kernel_model::Offsets;
-use crate::kfunc::{self, Callee, Cids};
+use crate::kfunc::{self, Callee, Cids, Direct};
 use crate::locks::Locks;
 use crate::mirror::{Cpus, Tasks};
 use crate::paths::Paths;
 use crate::pool::Cpumasks;
 use schedlab_base::{DurationNs, Machine, TaskId};
 use schedlab_bpf::btf::Btf;
+use schedlab_bpf::engine::DIRECT_KFUNCS;
 use schedlab_bpf::helpers::TimerCall;
 use schedlab_bpf::link::{KfuncRef, Runtime};
 use schedlab_bpf::object::MapType;
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub(crate) iters: Vec<(DsqIter, GuestAddr)>,
     /// By the linker's number, with what a call costs.
     pub(crate) kfuncs: Vec<(Callee, DurationNs)>,
+    /// The same by slot of compiled code, whose functions know their slots.
+    pub(crate) direct: [Direct; DIRECT_KFUNCS],
     /// CPUs by topological number.
     pub(crate) cids: Cids,
     /// `ops.flags`.
@@ -57,6 +60,8 @@ pub(crate) struct State {
     pub(crate) rings: Rings,
     /// The ways of callbacks, where they are followed.
     pub(crate) paths: Option<Box<Paths>>,
+    /// The memory follows lines.
+    pub(crate) follows_lines: bool,
     /// The object reads `__preempt_count`, so the kernel must maintain it.
     reads_preempt_count: bool,
     /// `ops.init()` has succeeded.
@@ -126,6 +131,7 @@ impl KernelState {
             locks: Locks::new(),
             iters: Vec::new(),
             kfuncs: kfuncs.iter().map(callee).collect(),
+            direct: kfunc::direct(cid_form, &machine.costs),
             cids: Cids::new(machine),
             ops_flags,
             cid_form,
@@ -137,6 +143,7 @@ impl KernelState {
             paths: None,
             runtime,
             messages: Messages::default(),
+            follows_lines: false,
             reads_preempt_count: false,
             initialized: false,
             dump_text: String::new(),

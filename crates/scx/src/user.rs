@@ -288,7 +288,7 @@ impl UserCalls<'_> {
             (place, room) =
                 crate::programs::placed(context, &mut self.scheduler.mem).map_err(|_| Errno::ENOMEM)?;
         }
-        let returned = self.scheduler.enter(self.k, func, OpKind::Init, [place.0]);
+        let returned = self.scheduler.enter(self.k, func, OpKind::Init, &[place.0]);
         if let Ok(bytes) = self.scheduler.mem.slice(place, context.len() as u64)
             && !context.is_empty()
         {

@@ -44,6 +44,21 @@ pub(super) fn run<H: Host>(
 }
 
 /// Never called either.
+#[allow(clippy::too_many_arguments, reason = "as the compiler's")]
+pub(super) fn run_first<H: Host>(
+    _code: &Code,
+    native: &Native,
+    _func: FuncId,
+    _args: [u64; 5],
+    _mem: &mut Memory,
+    _frames: &mut Frames,
+    _host: &mut H,
+    _budget: u64,
+) -> Result<Done, Fault> {
+    match *native {}
+}
+
+/// Never called either.
 pub(super) fn nested<H: Host>(
     _vm: &mut Vm<'_>,
     native: &Native,

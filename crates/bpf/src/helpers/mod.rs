@@ -172,8 +172,8 @@ pub fn call<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) -> R
         156 => task_storage(Caller::new(env, vm), Registers::new(args)),
         8 => Ok(u64::from(env.cpu())),
         5 | 125 | 160 | 208 => Ok(env.now_ns(vm)),
-        93 => Caller::new(env, vm).invoke(lock::<E>, args),
-        94 => Caller::new(env, vm).invoke(unlock::<E>, args),
+        93 => spin_lock(Caller::new(env, vm), Registers::new(args)),
+        94 => spin_unlock(Caller::new(env, vm), Registers::new(args)),
         _ => call_other(id, args, vm, env),
     }
 }
@@ -210,6 +210,21 @@ fn task_storage<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) 
     let map = MapArg::take(&mut from, caller)?;
     let (task, initial, flags) = (from.take(), from.take(), from.take());
     map::task_storage_get(caller, map, task, initial, flags)
+}
+
+/// [`Caller::invoke`] of [`lock`], without a call through a pointer.
+#[inline(always)]
+fn spin_lock<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) -> Result<u64, Fault> {
+    let caller = &mut caller;
+    let place = LockPlace::take(&mut from, caller)?;
+    lock(caller, place).map(|()| 0)
+}
+
+/// [`Caller::invoke`] of [`unlock`], without a call through a pointer.
+#[inline(always)]
+fn spin_unlock<E: Env>(mut caller: Caller<'_, '_, E>, mut from: Registers<'_>) -> Result<u64, Fault> {
+    let place = Pointer::take(&mut from, &mut caller)?;
+    unlock(&mut caller, place).map(|()| 0)
 }
 
 #[inline(never)]

@@ -28,6 +28,7 @@ use schedlab_base::{Costs, DurationNs};
 use schedlab_bpf::Fault;
 #[cfg(test)]
 use schedlab_bpf::args::Shape;
+use schedlab_bpf::engine::DIRECT_KFUNCS;
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::maps::Errno;
 use schedlab_sim::{OpKind, OpsSet};
@@ -227,6 +228,27 @@ pub(crate) struct Callee {
     pub(crate) what: Function,
 }
 
+/// What a call through a slot of compiled code asks of its function, the same for all rows of the slot.
+#[derive(Clone, Copy)]
+pub(crate) struct Direct {
+    /// The callbacks that may call it.
+    pub(crate) callers: OpsSet,
+    /// What a call costs.
+    pub(crate) price: DurationNs,
+}
+
+/// What calls through slots ask of a scheduler of this form, by slot.
+pub(crate) fn direct(cid_form: bool, costs: &Costs) -> [Direct; DIRECT_KFUNCS] {
+    let mut slots = [Direct { callers: OpsSet::EMPTY, price: DurationNs::ZERO }; DIRECT_KFUNCS];
+    for own in all() {
+        if let Some(slot) = own.slot {
+            let callers = callers(own.groups, cid_form);
+            slots[usize::from(slot)] = Direct { callers, price: own.price.of(costs) };
+        }
+    }
+    slots
+}
+
 /// What kind of function it is.
 #[derive(Clone, Copy)]
 pub(crate) enum Function {
@@ -302,7 +324,6 @@ const EOPNOTSUPP: Errno = Errno(95);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use schedlab_bpf::engine::DIRECT_KFUNCS;
     use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
@@ -347,10 +368,11 @@ mod tests {
         let mut slots = BTreeMap::new();
         for kfunc in all() {
             let Some(slot) = kfunc.slot else { continue };
-            assert_eq!(*slots.entry(slot).or_insert(kfunc.function), kfunc.function, "slot {slot}");
+            let asked = (kfunc.function, kfunc.price, kfunc.groups);
+            assert_eq!(*slots.entry(slot).or_insert(asked), asked, "slot {slot}");
         }
         assert!(slots.keys().copied().eq(0..DIRECT_KFUNCS as u8));
-        let functions: BTreeSet<&str> = slots.into_values().collect();
+        let functions: BTreeSet<&str> = slots.into_values().map(|(function, _, _)| function).collect();
         assert_eq!(functions.len(), DIRECT_KFUNCS, "a function has one slot");
         for kfunc in all() {
             assert_eq!(kfunc.slot.is_some(), functions.contains(kfunc.function), "{}", kfunc.name);

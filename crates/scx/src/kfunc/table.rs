@@ -38,14 +38,33 @@ macro_rules! slot {
     };
 }
 
-/// Calls the function of a row if the slot is its one.
-macro_rules! run_slot {
-    (- $wanted:ident, $call:expr) => {};
-    ($slot:literal $wanted:ident, $call:expr) => {
+/// Calls the function of a slot, which has these arguments, if it is the wanted one. The closure is called here alone, so that the
+/// compiler of the host puts the function into it. By its name it would stay a call, since the interpreter makes it too.
+macro_rules! call_slot {
+    ($slot:literal $wanted:ident, $cx:ident $args:ident $function:path, $($param:ident)*) => {
         if $wanted == $slot {
-            return $call;
+            return $cx.invoke(|cx: &mut Cx<'_, '_, '_>, $($param),*| $function(cx, $($param),*), $args);
         }
     };
+}
+
+/// Calls the function of a row if the slot is its one.
+macro_rules! run_slot {
+    (- $($row:tt)*) => {};
+    (0 $($row:tt)*) => { call_slot!(0 $($row)*, a b c d); };
+    (1 $($row:tt)*) => { call_slot!(1 $($row)*, a b c d); };
+    (2 $($row:tt)*) => { call_slot!(2 $($row)*, a b c d e); };
+    (4 $($row:tt)*) => { call_slot!(4 $($row)*, a); };
+    (6 $($row:tt)*) => { call_slot!(6 $($row)*, a); };
+    (7 $($row:tt)*) => { call_slot!(7 $($row)*, a); };
+    (8 $($row:tt)*) => { call_slot!(8 $($row)*, a); };
+    (12 $($row:tt)*) => { call_slot!(12 $($row)*,); };
+    (14 $($row:tt)*) => { call_slot!(14 $($row)*, a); };
+    (15 $($row:tt)*) => { call_slot!(15 $($row)*,); };
+    (16 $($row:tt)*) => { call_slot!(16 $($row)*, a); };
+    (17 $($row:tt)*) => { call_slot!(17 $($row)*, a); };
+    // The others have two arguments.
+    ($slot:tt $($row:tt)*) => { call_slot!($slot $($row)*, a b); };
 }
 
 macro_rules! kernel_functions {
@@ -69,7 +88,7 @@ macro_rules! kernel_functions {
         /// Calls the function of a slot.
         #[inline(always)]
         pub(crate) fn run_direct<const SLOT: usize>(cx: Cx<'_, '_, '_>, args: &[u64; 5]) -> Result<u64, Fault> {
-            $(run_slot!($slot SLOT, cx.invoke($module::$function, args));)+
+            $(run_slot!($slot SLOT, cx args $module::$function);)+
             unreachable!("slot {SLOT} has a function")
         }
     };
@@ -160,10 +179,10 @@ kernel_functions! {
     6.19 -    Call   9   [ANY]                            task::task_set_slice          "bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);"
     6.19 -    Call   10  [ANY]                            task::task_set_dsq_vtime      "bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime);"
     7.3  -    Call   -   [ANY]                            task::tid_to_task             "struct task_struct *scx_bpf_tid_to_task(u64 tid);"
-    -    -    Find   -   [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_pid(s32 pid);"
-    -    -    Find   -   [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_vpid(s32 vpid);"
+    -    -    Find   16  [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_pid(s32 pid);"
+    -    -    Find   16  [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_vpid(s32 vpid);"
     -    -    Call   -   [ANY]                            task::task_acquire            "struct task_struct *bpf_task_acquire(struct task_struct *p);"
-    -    -    Call   -   [ANY]                            task::task_release            "void bpf_task_release(struct task_struct *p);"
+    -    -    Call   17  [ANY]                            task::task_release            "void bpf_task_release(struct task_struct *p);"
     -    -    Call   -   [ANY]                            task::root_cgroup             "struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);"
     -    -    Call   -   [ANY]                            task::cgroup_from_id          "struct cgroup *bpf_cgroup_from_id(u64 cgid);"
     -    -    Call   -   [ANY]                            task::cgroup_acquire          "struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp);"

@@ -15,6 +15,9 @@ const FREE: u32 = u32::MAX;
 /// A slot of a task that is none of the run's: an idle task or the shell.
 const SYSTEM: u32 = u32::MAX - 1;
 
+/// No task that was shown: an address without a slot, and a number that no task has.
+const NOBODY: (GuestAddr, TaskId) = (GuestAddr(u64::MAX), TaskId(u32::MAX));
+
 /// What a store to a task would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
@@ -41,6 +44,7 @@ pub(crate) struct Tasks {
     /// Where the slots of the tasks are that programs know.
     known: TaskTable<Known>,
     /// The task that was shown to a program last, and where it is: mostly the one that its calls are about.
+    /// [`NOBODY`] is none: no task has its number, so one comparison decides.
     shown: (GuestAddr, TaskId),
     /// By slot: the task id, `FREE` or `SYSTEM`.
     owner: Vec<u32>,
@@ -109,7 +113,7 @@ impl Tasks {
             base,
             stride,
             known: TaskTable::new(),
-            shown: (GuestAddr::NULL, TaskId(0)),
+            shown: NOBODY,
             owner: Vec::new(),
             processes: Vec::new(),
             free: Vec::new(),
@@ -180,11 +184,12 @@ impl Tasks {
             .map(|(slot, _)| slot)
     }
 
-    /// The task that a pointer means: nothing for one that is gone or belongs to the system.
+    /// The task that a pointer means: nothing for one that is gone or belongs to the system. That of [`NOBODY`] means a number
+    /// that no task has.
     #[inline]
     pub(crate) fn task_at(&self, addr: GuestAddr) -> Option<TaskId> {
         let (shown, task) = self.shown;
-        if addr == shown && !shown.is_null() {
+        if addr == shown {
             return Some(task);
         }
         let (slot, within) = self.slot_at(addr)?;
@@ -212,7 +217,8 @@ impl Tasks {
     #[inline]
     pub(crate) fn shown(&self, task: TaskId) -> Option<GuestAddr> {
         let (addr, shown) = self.shown;
-        (shown == task && !addr.is_null()).then_some(addr)
+        debug_assert!(task != NOBODY.1, "a task has a number of its own");
+        (shown == task).then_some(addr)
     }
 
     /// A program is called about the task at this address.
@@ -401,7 +407,7 @@ impl Tasks {
             debug_assert!(counted.is_ok(), "slots are mapped");
         }
         self.known.remove(task);
-        self.shown = (GuestAddr::NULL, task);
+        self.shown = NOBODY;
         self.owner[slot as usize] = FREE;
         debug_assert!(!self.free.contains(&slot), "a slot becomes free once");
         self.free.push(slot);

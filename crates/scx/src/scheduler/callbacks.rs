@@ -292,7 +292,7 @@ impl SchedExt for BpfScheduler {
 
     fn timer_fired(&mut self, k: &mut Kernel, timer: TimerId) {
         let Some(due) = self.state.timer_due(timer, &mut self.mem) else { return };
-        self.enter(k, due.func, OpKind::Timer, due.args);
+        self.enter(k, due.func, OpKind::Timer, &due.args);
         self.state.timer_done();
     }
 

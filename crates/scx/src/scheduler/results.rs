@@ -1,6 +1,6 @@
 //! What a scheduler shows of itself during a run and after it.
 
-use super::{BpfScheduler, Cost};
+use super::BpfScheduler;
 use crate::callbacks::called_by_core;
 use crate::helpers::Message;
 use crate::paths::{Call, Paths};
@@ -55,6 +55,7 @@ impl BpfScheduler {
     /// Watches the priorities of tasks from now on. False: the object does not show them.
     pub fn watch_priorities(&mut self) -> bool {
         self.priorities = self.priority_place.map(PriorityWatch::new);
+        self.attended |= self.priorities.is_some();
         self.priorities.is_some()
     }
 
@@ -99,7 +100,8 @@ impl BpfScheduler {
         named.sort_by_key(|(op, _)| *op as usize);
         let all = named.into_iter().chain([(OpKind::Timer, "timer"), (OpKind::Tracing, "tracing")]);
         let cost = |(op, name): (OpKind, &str)| {
-            let Cost { calls, insns, time } = self.costs[op as usize];
+            let (all, op) = (&self.costs, op as usize);
+            let (calls, insns, time) = (all.calls[op], all.insns[op], all.time[op]);
             CallbackCost { name: name.to_string(), calls, insns: Some(insns), time: DurationNs(time) }
         };
         all.map(cost).filter(|cost| cost.calls > 0).collect()

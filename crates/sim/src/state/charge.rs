@@ -89,7 +89,7 @@ impl Kernel {
     }
 
     /// Charges `count` BPF instructions, and the `cost` of the call that they end with. Fractions of a nanosecond are carried on.
-    #[inline]
+    #[inline(always)]
     pub fn charge_call(&mut self, count: u64, cost: DurationNs) {
         if self.charging != Charging::Whole {
             return self.charge_call_otherwise(count, cost);

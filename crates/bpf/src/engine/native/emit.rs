@@ -506,7 +506,11 @@ impl Emitter<'_> {
         let index = usize::try_from(self.ops[pc].imm).ok();
         let slot = index.and_then(|index| self.direct.get(index).copied().flatten());
         let direct = slot.and_then(|slot| self.stubs.direct_kfuncs[usize::from(slot)]);
-        self.call_numbered(pc, direct.unwrap_or(self.stubs.kfunc));
+        match direct {
+            // It knows what is called.
+            Some(stub) => self.call_host(pc, stub),
+            None => self.call_numbered(pc, self.stubs.kfunc),
+        }
     }
 
     /// Calls the host for the function with the operation's number.

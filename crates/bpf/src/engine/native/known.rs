@@ -6,9 +6,14 @@
 
 use crate::code::{Op, OpCode};
 use crate::engine::KEEPS_PAGES;
+use crate::memory::NULL_LIMIT;
 
 /// Most checked places that are kept. Chosen: more than a function looks at by the pointers that it has at once.
 const MOST_FACTS: usize = 24;
+/// How far from its origin an access may be to say something of others by the same origin, to either side. Chosen: what is
+/// between two of them and a window is less than the memory below which nothing is mapped.
+const MOST_REACH: i64 = 16 << 10;
+const _: () = assert!(2 * MOST_REACH + 2048 < NULL_LIMIT as i64, "what is reached does not wrap round");
 /// Most that a known distance may be, so that displacements have room.
 const MOST_DISTANCE: i64 = 1 << 20;
 /// Registers, in the decoder's numbering.
@@ -134,25 +139,50 @@ impl Origins {
 
 /// What registers hold, by register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Values([Value; REGISTERS]);
+pub(super) struct Values {
+    of: [Value; REGISTERS],
+    /// The registers, a bit each, by whose origins the program has accessed memory within [`MOST_REACH`]: so those origins are
+    /// about an address of the guest.
+    reached: u16,
+}
 
 impl Values {
     /// Nothing is known of the registers but what r10 is.
     pub(super) fn unknown(origins: &mut Origins) -> Values {
         let mut values = std::array::from_fn(|_| origins.new_value());
         values[10] = Value { origin: Origin::Frame, distance: 0 };
-        Values(values)
+        Values { of: values, reached: 0 }
     }
 
     pub(super) fn of(&self, register: usize) -> Value {
-        self.0[register]
+        self.of[register]
+    }
+
+    /// An access at a distance from the origin of a register's value has not ended the run: its address is one of the guest,
+    /// or else of the arena. What may fail and be passed over is left to the caller.
+    pub(super) fn reach(&mut self, register: usize, at: i64) {
+        let origin = self.of[register].origin;
+        if at.abs() > MOST_REACH || !matches!(origin, Origin::Value(_)) {
+            return;
+        }
+        for (other, value) in self.of.iter().enumerate() {
+            self.reached |= u16::from(value.origin == origin) << other;
+        }
+    }
+
+    /// Whether what is at a distance from the origin of a register's value lies less than three times [`MOST_REACH`] from an
+    /// address of the guest, and not below all of them.
+    pub(super) fn is_reached(&self, register: usize, at: i64) -> bool {
+        self.reached >> register & 1 != 0 && at.abs() <= MOST_REACH
     }
 
     /// Keeps what another way knows too.
     pub(super) fn meet(&mut self, other: &Values, origins: &mut Origins) {
-        for (value, theirs) in self.0.iter_mut().zip(&other.0) {
+        self.reached &= other.reached;
+        for (register, (value, theirs)) in self.of.iter_mut().zip(&other.of).enumerate() {
             if value != theirs {
                 *value = origins.new_value();
+                self.reached &= !(1 << register);
             }
         }
     }
@@ -167,28 +197,37 @@ impl Values {
         use OpCode::*;
         let (dst, src) = (op.dst as usize, op.src as usize);
         let known = |number: i64| Value { origin: Origin::Number, distance: number };
+        let reached = match op.code {
+            Mov64X => self.reached >> src & 1,
+            Add64K | Sub64K => self.reached >> dst & 1,
+            _ => 0,
+        };
+        let before = self.of[dst].origin;
         match op.code {
-            Mov64X => self.0[dst] = self.0[src],
-            Mov64K => self.0[dst] = known(op.imm),
-            Mov32K => self.0[dst] = known(i64::from(op.imm as u32)),
-            Add64K => self.0[dst] = self.moved(dst, op.imm, origins),
-            Sub64K => self.0[dst] = self.moved(dst, op.imm.wrapping_neg(), origins),
-            Cast => self.0[dst] = origins.new_bounded(),
-            _ => self.change(sets(op), origins),
+            Mov64X => self.of[dst] = self.of[src],
+            Mov64K => self.of[dst] = known(op.imm),
+            Mov32K => self.of[dst] = known(i64::from(op.imm as u32)),
+            Add64K => self.of[dst] = self.moved(dst, op.imm, origins),
+            Sub64K => self.of[dst] = self.moved(dst, op.imm.wrapping_neg(), origins),
+            Cast => self.of[dst] = origins.new_bounded(),
+            _ => return self.change(sets(op), origins),
         }
+        let same = op.code == Mov64X || self.of[dst].origin == before;
+        self.reached = self.reached & !(1 << dst) | u16::from(same) * reached << dst;
     }
 
     /// These registers hold something new.
     fn change(&mut self, mut registers: u16, origins: &mut Origins) {
+        self.reached &= !registers;
         while registers != 0 {
-            self.0[registers.trailing_zeros() as usize] = origins.new_value();
+            self.of[registers.trailing_zeros() as usize] = origins.new_value();
             registers &= registers - 1;
         }
     }
 
     /// The value of a register plus a number.
     fn moved(&self, register: usize, number: i64, origins: &mut Origins) -> Value {
-        let Value { origin, distance } = self.0[register];
+        let Value { origin, distance } = self.of[register];
         let near = |sum: &i64| origin == Origin::Number || sum.abs() <= MOST_DISTANCE;
         match distance.checked_add(number).filter(near) {
             Some(distance) => Value { origin, distance },
@@ -314,6 +353,8 @@ impl Ranges {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::code::{CodeBuilder, Marks};
+    use crate::insn::{Insn, op};
 
     fn fact(from: i64, to: i64, writes: bool) -> Fact {
         Fact { place: (Origin::Value(1), 0), from, to, reads: true, writes }
@@ -324,7 +365,7 @@ mod tests {
         let mut origins = Origins::default();
         let mut one = Values::unknown(&mut origins);
         let (mut other, kept) = (one, one.of(1));
-        other.0[3] = origins.new_value();
+        other.of[3] = origins.new_value();
         one.meet(&other, &mut origins);
         assert_eq!(one.of(1), kept);
         assert!(one.of(3) != other.of(3));
@@ -337,5 +378,38 @@ mod tests {
         assert!(!facts.covers(&fact(4, 12, false)));
         facts.keep(|(origin, _)| *origin == Origin::Number);
         assert!(facts.is_empty());
+    }
+
+    #[test]
+    fn what_is_reached_goes_with_the_value() {
+        let mut builder = CodeBuilder::new();
+        let insns = [
+            Insn::alu64_reg(op::MOV, 2, 1),
+            Insn::alu64_imm(op::ADD, 2, 8),
+            Insn::load(op::DW, 1, 1, 0),
+            Insn::alu64_imm(op::MOV, 2, 8),
+            Insn::exit(),
+        ];
+        builder.add_function("f", &insns, &Marks::default()).expect("it decodes");
+        let code = builder.build().expect("it links");
+        let mut origins = Origins::default();
+        let mut values = Values::unknown(&mut origins);
+        let other = values;
+        values.reach(1, MOST_REACH + 1);
+        assert!(!values.is_reached(1, 0), "too far to say anything");
+        values.reach(1, 8);
+        assert!(values.is_reached(1, -MOST_REACH) && !values.is_reached(1, MOST_REACH + 1));
+        assert!(!values.is_reached(2, 0), "another value");
+        let mut met = values;
+        met.meet(&other, &mut origins);
+        assert!(!met.is_reached(1, 0), "one way has reached nothing");
+        let mut step = |pc: usize| {
+            values.follow(&code.ops[pc], &mut origins);
+            [values.is_reached(1, 0), values.is_reached(2, 0)]
+        };
+        assert_eq!(
+            [step(0), step(1), step(2), step(3)],
+            [[true, true], [true, true], [false, true], [false; 2]]
+        );
     }
 }

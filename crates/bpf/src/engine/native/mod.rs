@@ -8,6 +8,7 @@
 mod asm;
 mod count;
 mod emit;
+mod enter;
 mod known;
 mod lines;
 mod live;
@@ -15,18 +16,20 @@ mod plan;
 mod stubs;
 
 use super::interpret::{self, Registers};
-use super::{DIRECT_KFUNCS, Done, Frame, Frames, Host, NotCompiled, Vm};
-use crate::code::{Code, FuncId, OpCode};
+use super::{DIRECT_KFUNCS, Frame, Frames, Host, NotCompiled, Vm};
+use crate::code::{Code, OpCode};
 use crate::fault::{Fault, FaultKind};
 use crate::guard::{self, GUARD_LEN};
 use crate::limits::MACHINE_CODE_BYTES;
 use crate::maps::STORAGE_CREATE;
 use crate::memory::{MAX_FRAMES, Memory, View};
+use enter::tell;
+pub(super) use enter::{nested, run, run_first};
 use lines::LineMissed;
 use memmap2::Mmap;
 use std::any::Any;
-use std::mem::{self, ManuallyDrop, MaybeUninit, offset_of, size_of};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::mem::{MaybeUninit, offset_of, size_of};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::{fmt, io, ptr};
 
 /// Bytes from one frame to the next, and where its members lie, for the compiler.
@@ -269,129 +272,6 @@ impl Native {
     }
 }
 
-/// Runs `func` with r1 to r5, from its entry to its exit.
-#[inline(always)]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "all that a run is made of; one caller, into which this is inlined"
-)]
-pub(super) fn run<H: Host>(
-    code: &Code,
-    native: &Native,
-    func: FuncId,
-    args: [u64; 5],
-    mem: &mut Memory,
-    frames: &mut Frames,
-    host: &mut H,
-    budget: u64,
-) -> Result<Done, Fault> {
-    // Hardly any run begins while another one waits: the first frame is at a known place.
-    match mem.frames_used {
-        0 => run_here(code, native, func, args, mem, frames, host, budget),
-        _ => run_within(code, native, func, args, mem, frames, host, budget),
-    }
-}
-
-/// As [`run`], above the frames of another run.
-#[cold]
-#[inline(never)]
-#[allow(clippy::too_many_arguments, reason = "as there")]
-fn run_within<H: Host>(
-    code: &Code,
-    native: &Native,
-    func: FuncId,
-    args: [u64; 5],
-    mem: &mut Memory,
-    frames: &mut Frames,
-    host: &mut H,
-    budget: u64,
-) -> Result<Done, Fault> {
-    run_here(code, native, func, args, mem, frames, host, budget)
-}
-
-/// As [`run`], in the next frame.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "as there")]
-fn run_here<H: Host>(
-    code: &Code,
-    native: &Native,
-    func: FuncId,
-    args: [u64; 5],
-    mem: &mut Memory,
-    frames: &mut Frames,
-    host: &mut H,
-    budget: u64,
-) -> Result<Done, Fault> {
-    let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
-    let frames_used = mem.frames_used;
-    let span = Span::new(mem, frames, host, &mut regs);
-    // Nothing is left to drop: `enter` takes what stopped the run.
-    let mut vm = ManuallyDrop::new(Vm::new(code, Some(native), mem, frames, budget, span));
-    let result = enter(&mut vm, native, func, args);
-    tell(&mut vm, host);
-    vm.done(result, frames_used)
-}
-
-/// Runs `func` as the bottom frame of a new span of frames, until its exit, while compiled code of the same run waits for
-/// the host.
-#[inline(never)]
-pub(super) fn nested<H: Host>(
-    vm: &mut Vm<'_>,
-    native: &Native,
-    func: FuncId,
-    args: [u64; 5],
-    host: &mut H,
-) -> Result<u64, Fault> {
-    let mut regs: MaybeUninit<Registers> = MaybeUninit::uninit();
-    let span = Span::new(vm.mem, vm.frames, host, &mut regs);
-    let waiting = mem::replace(&mut vm.span, span);
-    let result = enter(vm, native, func, args);
-    tell(vm, host);
-    vm.span = waiting;
-    result
-}
-
-/// Tells the host which helpers the code has answered itself, if there are any.
-#[inline(always)]
-fn tell<H: Host>(vm: &mut Vm<'_>, host: &mut H) {
-    if vm.span.answered != 0 {
-        host.answered(mem::take(&mut vm.span.answered));
-    }
-}
-
-/// Runs `func` in a span that is new.
-#[inline(always)]
-fn enter(vm: &mut Vm<'_>, native: &Native, func: FuncId, args: [u64; 5]) -> Result<u64, Fault> {
-    let bottom = vm.mem.frames_used;
-    let Some(entry) = native.entries.get(func.0 as usize) else {
-        return Err(FaultKind::BadCall { target: u64::from(func.0) }.into());
-    };
-    vm.push_frame(0)?;
-    // SAFETY: `entry` is the offset of a way in, which follows the convention of this type and is never freed while
-    // `native` is borrowed.
-    let enter: Enter = unsafe { mem::transmute(native.text.address(*entry)) };
-    let [a, b, c, d, e] = args;
-    // SAFETY: the code was emitted for these operations, whose jumps and callees were checked when they were decoded, and
-    // the text is not written any more. It touches: `vm` and the `Memory` behind it, by the offsets of a few of their
-    // members; the span's room for registers; its own stack, no deeper than MAX_FRAMES calls; frames below `frames_end`;
-    // the guest's memory at offsets below its length, which it compares before each access (in its own frame the offsets
-    // are constants within the stack's region), and the permission byte of such an offset's page, before it. The functions it calls
-    // have the type of the span's host. While it runs, `vm` and that host are used by nobody else, and those functions use
-    // them only while it waits. The callers of this function hold host and room until it returns.
-    let r0 = unsafe { enter(a, b, c, d, e, vm) };
-    if vm.span.stopped.is_none() { Ok(r0) } else { Err(end(vm, bottom)) }
-}
-
-/// Ends a run that did not reach its exit.
-#[cold]
-#[inline(never)]
-fn end(vm: &mut Vm<'_>, bottom: u32) -> Fault {
-    match vm.span.stopped.take().expect("what stops a run says why") {
-        Stopped::Fault(fault) => interpret::locate(vm, fault, bottom),
-        Stopped::Panic(panic) => resume_unwind(panic),
-    }
-}
-
 /// Calls the host for a call of the program's, with r1 to r5; compiled code cannot be unwound through.
 ///
 /// # Safety
@@ -501,7 +381,7 @@ unsafe extern "sysv64" fn direct_kfunc<H: Host, const SLOT: usize>(
     vm: *mut Vm<'_>,
 ) -> Answer {
     // SAFETY: passed on.
-    unsafe { call_out::<H>(vm, |host, number, vm| host.direct_kfunc::<SLOT>(number, &[a, b, c, d, e], vm)) }
+    unsafe { call_out::<H>(vm, |host, _, vm| host.direct_kfunc::<SLOT>(&[a, b, c, d, e], vm)) }
 }
 
 /// The function of each slot.
@@ -509,7 +389,7 @@ const fn direct_kfuncs<H: Host>() -> [HostCall; DIRECT_KFUNCS] {
     macro_rules! slots {
         ($($slot:literal)*) => { [$(direct_kfunc::<H, $slot>),*] };
     }
-    slots!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15)
+    slots!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17)
 }
 
 /// Lends a run's registers, `Vm` and host to `body`, with exact counts: `after` more instructions than are executed have

@@ -154,7 +154,7 @@ impl Plan {
         let reads = extent.is_some() || members.iter().any(|access| access.reads);
         let writes = members.iter().any(|access| access.writes);
         // The members are of one origin, and so is what is read later.
-        let bounded = self.bounded[lead.pc] && low >= 0;
+        let bounded = lead.reached || self.bounded[lead.pc] && low >= 0;
         let (first, end) = (lead.pc, end);
         self.checks[lead.pc] = Check::Lead(Group { from, len, reads, writes, constant, bounded, first, end });
         Some((lead.pc, Fact { place, from: low, to: high, reads, writes }))
@@ -247,7 +247,11 @@ impl Walk {
             Some(Found::By(place, access)) => {
                 stretch.accesses.push((place, access));
                 let above = (0..MOST_BEYOND).contains(&access.at);
-                self.plan.bounded[pc] = above && self.origins.is_bounded(place.0);
+                self.plan.bounded[pc] = access.reached || above && self.origins.is_bounded(place.0);
+                // One that may fail and be passed over says nothing.
+                if !op.probe {
+                    self.values.reach(access.base, access.at);
+                }
                 if access.reads && !access.writes {
                     let (from, to) = (access.at, access.at + access.size);
                     let extent = self.extents.entry(place).or_insert(Extent { from, to, last: pc });
@@ -389,6 +393,9 @@ struct Access {
     distance: i64,
     reads: bool,
     writes: bool,
+    /// The register, and [`Values::is_reached`].
+    base: usize,
+    reached: bool,
 }
 
 impl Access {
@@ -422,7 +429,8 @@ fn access(values: &Values, pc: usize, op: &Op) -> Option<Found> {
     debug_assert!(matches!(size, 1 | 2 | 4 | 8), "an access is of 1, 2, 4 or 8 bytes");
     let Value { origin, distance } = values.of(base);
     let at = distance.checked_add(i64::from(op.off))?;
-    let access = Access { pc, at, size, distance, reads, writes };
+    let reached = values.is_reached(base, at);
+    let access = Access { pc, at, size, distance, reads, writes, base, reached };
     match origin {
         Origin::Frame if (-(FRAME_SIZE as i64)..=-size).contains(&at) => Some(Found::OwnFrame),
         Origin::Number => {

@@ -2,12 +2,12 @@
 
 use super::asm::{Asm, Width, X};
 use super::*;
-use crate::code::{ArrayPlace, CodeBuilder, Marks};
+use crate::code::{ArrayPlace, CodeBuilder, FuncId, Marks};
 use crate::engine::{Compiler, Engine, Interpreter, NoHost};
 use crate::guard::tests::rights_at;
 use crate::insn::{Insn, op};
 use crate::limits::OBJECT_INSNS;
-use crate::memory::{GUEST_LIMIT, GuestAddr, Memory, PAGE_SIZE, Perm};
+use crate::memory::{ARENA_BASE, GUEST_LIMIT, GuestAddr, Memory, NULL_LIMIT, PAGE_SIZE, Perm};
 
 /// A loop of 1,000 passes that calls a function, and the function.
 fn code() -> Code {
@@ -312,4 +312,48 @@ fn pointers_into_the_arena_are_checked_at_its_edges() {
         }
     }
     assert!(good > 50 && bad > 50, "{good} accesses reach a page and {bad} do not");
+}
+
+/// Loads a byte by r1, marked as one that may fail or not, and then by the same pointer at a distance: one word, or two that are
+/// checked together.
+fn loads_twice(off: i16, marked: bool, together: bool) -> Code {
+    let mut insns = vec![Insn::load(op::B, 0, 1, 0), Insn::load(op::DW, 2, 1, off)];
+    if together {
+        insns.push(Insn::load(op::W, 3, 1, off.saturating_add(20)));
+    }
+    insns.extend([Insn::alu64_reg(op::ADD, 0, 2), Insn::exit()]);
+    let mut marks = Marks::default();
+    if marked {
+        marks.probe_mem.insert(0);
+    }
+    let mut builder = CodeBuilder::new();
+    builder.add_function("main", &insns, &marks).unwrap();
+    builder.build().unwrap()
+}
+
+#[test]
+fn what_an_access_has_reached_is_checked_at_its_edges() {
+    let mut mem = Memory::new().unwrap();
+    for page in [NULL_LIMIT, ARENA_BASE, GUEST_LIMIT - PAGE_SIZE] {
+        mem.map_at(GuestAddr(page), PAGE_SIZE, Perm::READ_WRITE).unwrap();
+    }
+    let (mut good, mut bad) = (0, 0);
+    let edges = [0, NULL_LIMIT, ARENA_BASE, GUEST_LIMIT, 2 * GUEST_LIMIT, 1 << 63];
+    for (off, how) in [i16::MIN, -16385, -16384, -4096, -9, -8, 1, 8, 4088, 16384, 16385, i16::MAX]
+        .into_iter()
+        .flat_map(|off| (0..4).map(move |how| (off, how)))
+    {
+        let code = loads_twice(off, how & 1 != 0, how & 2 != 0);
+        for edge in edges {
+            for near in [-4096, -4088, -16, -1, 0, 1, 8, 2048, 4080, 4095] {
+                let args = [edge.wrapping_add_signed(near)];
+                let one = Compiler::new().run(&code, FuncId(0), &args, &mut mem, &mut NoHost, 100);
+                let other = Interpreter::new().run(&code, FuncId(0), &args, &mut mem, &mut NoHost, 100);
+                assert_eq!(one, other, "{:#x} {off:+} {how}", args[0]);
+                let whole = one.is_ok_and(|done| done.probe_faults == 0);
+                (good, bad) = (good + u32::from(whole), bad + u32::from(!whole));
+            }
+        }
+    }
+    assert!(good > 50 && bad > 50, "{good} runs reach a page and {bad} do not");
 }
