@@ -301,9 +301,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
     fit_code(machine, &mut image, &mut mem)?;
     let mut state = state.join(machine, image.runtime.clone(), &image.kfuncs, (info.flags, cid_form));
     state.follows_lines = mem.follows_lines();
-    if object.externs().iter().any(|wanted| wanted.name == "__preempt_count") {
-        state.keep_preempt_count();
-    }
+    state.keep_preempt_count(object.externs().iter().any(|wanted| wanted.name == "__preempt_count"));
     Ok(BpfScheduler {
         info,
         extra: extra_ops(&table, cid_form),

@@ -154,8 +154,8 @@ impl KernelState {
 
 impl State {
     /// Keeps `__preempt_count` for objects that read it.
-    pub(crate) fn keep_preempt_count(&mut self) {
-        self.reads_preempt_count = true;
+    pub(crate) fn keep_preempt_count(&mut self, is_read: bool) {
+        self.reads_preempt_count = is_read;
     }
 
     /// The object reads `__preempt_count`.

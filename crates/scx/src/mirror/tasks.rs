@@ -16,7 +16,7 @@ const FREE: u32 = u32::MAX;
 const SYSTEM: u32 = u32::MAX - 1;
 
 /// No task that was shown: an address without a slot, and a number that no task has.
-const NOBODY: (GuestAddr, TaskId) = (GuestAddr(u64::MAX), TaskId(u32::MAX));
+const NOT_SHOWN: (GuestAddr, TaskId) = (GuestAddr(u64::MAX), TaskId(u32::MAX));
 
 /// What a store to a task would change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(crate) struct Tasks {
     /// Where the slots of the tasks are that programs know.
     known: TaskTable<Known>,
     /// The task that was shown to a program last, and where it is: mostly the one that its calls are about.
-    /// [`NOBODY`] is none: no task has its number, so one comparison decides.
+    /// Before, it is [`NOT_SHOWN`], whose number no task has: one comparison decides.
     shown: (GuestAddr, TaskId),
     /// By slot: the task id, `FREE` or `SYSTEM`.
     owner: Vec<u32>,
@@ -113,7 +113,7 @@ impl Tasks {
             base,
             stride,
             known: TaskTable::new(),
-            shown: NOBODY,
+            shown: NOT_SHOWN,
             owner: Vec::new(),
             processes: Vec::new(),
             free: Vec::new(),
@@ -184,8 +184,8 @@ impl Tasks {
             .map(|(slot, _)| slot)
     }
 
-    /// The task that a pointer means: nothing for one that is gone or belongs to the system. That of [`NOBODY`] means a number
-    /// that no task has.
+    /// The task that a pointer means: nothing for one that is gone or belongs to the system. For the address of [`NOT_SHOWN`], a
+    /// number that no task has.
     #[inline]
     pub(crate) fn task_at(&self, addr: GuestAddr) -> Option<TaskId> {
         let (shown, task) = self.shown;
@@ -217,7 +217,7 @@ impl Tasks {
     #[inline]
     pub(crate) fn shown(&self, task: TaskId) -> Option<GuestAddr> {
         let (addr, shown) = self.shown;
-        debug_assert!(task != NOBODY.1, "a task has a number of its own");
+        debug_assert!(task != NOT_SHOWN.1, "a task has a number of its own");
         (shown == task).then_some(addr)
     }
 
@@ -407,7 +407,7 @@ impl Tasks {
             debug_assert!(counted.is_ok(), "slots are mapped");
         }
         self.known.remove(task);
-        self.shown = NOBODY;
+        self.shown = NOT_SHOWN;
         self.owner[slot as usize] = FREE;
         debug_assert!(!self.free.contains(&slot), "a slot becomes free once");
         self.free.push(slot);
