@@ -37,7 +37,7 @@ impl Untouched {
     /// # Errors
     /// None.
     pub fn renew(&mut self) -> io::Result<()> {
-        // SAFETY: the bytes are ours, and `&mut self` says that nobody else uses them.
+        // SAFETY: the bytes are ours, and `&mut self` makes them ours alone.
         unsafe { self.first.write_bytes(0, self.size) };
         Ok(())
     }

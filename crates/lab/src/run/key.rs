@@ -59,9 +59,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
         key.part("loader", format!("{:?}", loader.words));
         add_loader(&mut key, name, loader)?;
     }
-    if let Some(choice) = choice {
-        key.part("scheduler of the object", choice.clone());
-    }
+    choice.iter().for_each(|choice| key.part("scheduler of the object", choice.clone()));
     key.part("settings", format!("{settings:?} {values:?} {changes:?}"));
     if !programs.is_empty() {
         key.part("programs", format!("{programs:?}"));
