@@ -95,8 +95,8 @@ pub(super) fn reached(
         }
     }
     // The second slot of a 64-bit constant belongs to the first.
-    for at in 0..insns.len().saturating_sub(1) {
-        if insns[at].is_ld_imm64() && reached.slots[at] {
+    for (at, _) in insns.iter().enumerate().filter(|(_, insn)| insn.is_ld_imm64()) {
+        if reached.slots[at] && at + 1 < insns.len() {
             reached.slots[at + 1] = true;
         }
     }

@@ -213,7 +213,7 @@ impl Values {
             _ => return self.change(sets(op), origins),
         }
         let same = op.code == Mov64X || self.of[dst].origin == before;
-        self.reached = self.reached & !(1 << dst) | u16::from(same) * reached << dst;
+        self.reached = self.reached & !(1 << dst) | (u16::from(same) * reached) << dst;
     }
 
     /// These registers hold something new.
