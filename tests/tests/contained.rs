@@ -38,7 +38,15 @@ fn a_killed_sweep_leaves_nothing() {
             // Many times as long as the longest delay.
             sweep.args(["compare", "-q", "-c", "2", "--runs", "1000", "-w", HOGS, "-s", &schedulers]);
             sweep.current_dir(&lab.folder).env("TMPDIR", &files).stdout(Stdio::null()).stderr(Stdio::null());
-            let mut sweep = sweep.spawn().unwrap();
+            // A thread beside this one that forks holds the file of the copy open until it executes something.
+            let mut sweep = loop {
+                match sweep.spawn() {
+                    Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                        std::thread::sleep(Duration::from_millis(10));
+                    }
+                    started => break started.unwrap(),
+                }
+            };
             // All stages of a sweep are met: the first loader starts after some 10 ms.
             std::thread::sleep(Duration::from_millis(round * 37 % 251));
             assert!(
