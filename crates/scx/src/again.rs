@@ -8,7 +8,7 @@ use crate::state::State;
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::memory::Snapshot;
 
-/// Most bytes of an object that is worth keeping. Chosen: loading reads or writes a few MiB.
+/// Most bytes of object and tasks that are worth keeping. Chosen: loading reads or writes a few MiB.
 const MOST_KEPT: u64 = 16 << 20;
 
 /// A scheduler as it was at one moment: its memory, its state, and what was asked of it ([`BpfScheduler::keep`]).
@@ -30,10 +30,11 @@ impl std::fmt::Debug for Start {
 }
 
 impl BpfScheduler {
-    /// Whether going back costs less than loading: the object has few bytes to look at and to copy.
+    /// Whether going back costs less than loading, and keeping it little: object and tasks have few bytes.
     #[must_use]
     pub fn is_worth_keeping(&self) -> bool {
-        self.mem.taken() <= MOST_KEPT
+        let tasks: u64 = self.state.tasks.filled().iter().map(|(_, bytes)| bytes).sum();
+        self.mem.taken() + tasks <= MOST_KEPT
     }
 
     /// The scheduler as it is now, to go back to.

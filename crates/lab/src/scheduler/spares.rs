@@ -51,8 +51,11 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Takes the scheduler of a run that is over.
+    /// Takes the scheduler of a run that is over, unless that had so many tasks that its memory is better free.
     pub(crate) fn give_back(self, scheduler: BpfScheduler) {
+        if !scheduler.is_worth_keeping() {
+            return;
+        }
         let mut shelf = self.spares.shelf();
         shelf.spares.push(Spare { key: self.key, start: self.start, scheduler });
         if shelf.spares.len() > MOST {

@@ -113,15 +113,7 @@ impl<S: SchedExt> Sim<S> {
     /// [`Sim::tick`].
     #[inline(never)]
     fn lane_tick(&mut self, cpu: CpuId, time: TimeNs) {
-        if self.postponed(cpu, time, Event::Tick { cpu }) {
-            return;
-        }
-        let Some(task) = self.k.curr(cpu) else {
-            self.k.cpu_mut(cpu).tick_armed = false;
-            return;
-        };
-        let next = self.k.tick_after(cpu, time);
-        self.k.queue.expect(OfCpu::Tick, cpu, next);
+        let Some(task) = self.begin_tick(cpu, time) else { return };
         self.lane_interrupt(cpu, time, |sim| {
             sim.k.lane_charge(sim.k.machine.costs.tick);
             sim.lane_sleepers(cpu, None);

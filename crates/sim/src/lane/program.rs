@@ -95,12 +95,7 @@ impl<S: SchedExt> Sim<S> {
     /// [`Sim::step_back`].
     #[inline(never)]
     fn lane_step_back(&mut self, cpu: CpuId) {
-        let now = self.k.ctx.now;
-        let entry = self.k.cpu_mut(cpu);
-        if entry.need_resched && !entry.ipi_pending {
-            entry.ipi_pending = true;
-            self.k.queue.expect(OfCpu::Ipi, cpu, now);
-        }
+        self.resched_at_local_time(cpu);
         if let Some(task) = self.k.curr(cpu) {
             let burst = self.k.flat(task).burst;
             self.lane_start_burst(cpu, task, burst);

@@ -435,12 +435,7 @@ impl<S: SchedExt> Sim<S> {
     /// Another CPU's event comes first: the CPU continues at its local time.
     #[inline(never)]
     fn step_back(&mut self, cpu: CpuId) {
-        let now = self.k.ctx.now;
-        let entry = self.k.cpu_mut(cpu);
-        if entry.need_resched && !entry.ipi_pending {
-            entry.ipi_pending = true;
-            self.k.queue.expect(OfCpu::Ipi, cpu, now);
-        }
+        self.resched_at_local_time(cpu);
         if let Some(task) = self.k.curr(cpu) {
             // Without work in hand it asks what comes next when the others have been.
             let burst = self.k.task(task).burst;
@@ -448,18 +443,37 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    #[inline(never)]
-    fn tick(&mut self, cpu: CpuId, time: TimeNs) {
-        if self.postponed(cpu, time, Event::Tick { cpu }) {
-            return;
+    /// The CPU was asked to schedule and steps back before it does.
+    #[inline(always)]
+    pub(crate) fn resched_at_local_time(&mut self, cpu: CpuId) {
+        let now = self.k.ctx.now;
+        let entry = self.k.cpu_mut(cpu);
+        if entry.need_resched && !entry.ipi_pending {
+            entry.ipi_pending = true;
+            self.k.queue.expect(OfCpu::Ipi, cpu, now);
         }
-        let Some(task) = self.k.curr(cpu) else {
+    }
+
+    /// The task that a tick is for, with the next one expected; nothing if the tick is postponed, or stops because the CPU is idle.
+    #[inline(always)]
+    pub(crate) fn begin_tick(&mut self, cpu: CpuId, time: TimeNs) -> Option<TaskId> {
+        if self.postponed(cpu, time, Event::Tick { cpu }) {
+            return None;
+        }
+        let task = self.k.curr(cpu);
+        if task.is_none() {
             self.k.cpu_mut(cpu).tick_armed = false;
-            return;
-        };
+            return None;
+        }
         let next = self.k.tick_after(cpu, time);
         self.k.queue.expect(OfCpu::Tick, cpu, next);
         debug_assert!(next > time, "the next tick comes later");
+        task
+    }
+
+    #[inline(never)]
+    fn tick(&mut self, cpu: CpuId, time: TimeNs) {
+        let Some(task) = self.begin_tick(cpu, time) else { return };
         self.interrupt(cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.tick);
             sim.run_sleepers(cpu, None);
