@@ -151,11 +151,9 @@ impl<S: SchedExt> Sim<S> {
     #[cold]
     #[inline(never)]
     fn in_general<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
-        self.k.give_back();
+        let rows = self.k.lend();
         let result = body(self);
-        let complete = self.take_tasks_over();
-        assert!(complete, "in the middle of an event tasks stay what they are");
-        self.k.flat.interrupted = true;
+        self.k.take_back(rows);
         result
     }
 

@@ -1,6 +1,7 @@
 //! What the simulated kernel is at an instant: tasks, CPUs, queues, locks, caches, the clock.
 
 pub(crate) mod cache;
+pub(crate) mod carry;
 pub(crate) mod charge;
 pub(crate) mod cpu;
 pub(crate) mod deadline;
