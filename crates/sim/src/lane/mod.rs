@@ -88,6 +88,7 @@ impl<S: SchedExt> Sim<S> {
                 self.take_in_general(time, event);
             } else {
                 self.lane.events += 1;
+                self.note_state(time, event);
             }
             let leaves = !self.k.is_flat() || self.k.flat.interrupted || self.k.scx.exit.is_some();
             if leaves || self.is_broken_off() {
@@ -207,5 +208,6 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
+        self.note_state(time, event);
     }
 }

@@ -18,6 +18,7 @@ pub(crate) mod rq;
 pub(crate) mod scx;
 pub(crate) mod sim;
 pub(crate) mod starvation;
+pub(crate) mod states;
 pub(crate) mod task;
 pub(crate) mod timer;
 pub(crate) mod topology;
