@@ -10,6 +10,7 @@ use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
+use crate::state::group::{GroupIx, Groups};
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
@@ -231,6 +232,7 @@ fn whole<S: SchedExt>(
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
+    sim.k.groups = Groups::new(&scenario.groups);
     sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
@@ -371,6 +373,7 @@ impl<S: SchedExt> Sim<S> {
             slice: task.slice,
             cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
             working_set_kib: task.working_set_kib,
+            group: GroupIx::from(task.group),
             kernel_thread: task.kernel_thread,
             exec: self.exec.start_task(number),
             name: task.name,

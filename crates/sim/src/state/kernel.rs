@@ -12,6 +12,7 @@ use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
 use crate::state::flat::Flat;
+use crate::state::group::Groups;
 use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
@@ -184,6 +185,7 @@ pub struct Kernel {
     pub(crate) refusal: Option<String>,
     /// What a paused callback holds.
     pub(crate) held: Held,
+    pub(crate) groups: Groups,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -283,6 +285,7 @@ impl Kernel {
             dl_admitted: Admitted::default(),
             refusal: None,
             held: Held::default(),
+            groups: Groups::new(&[]),
             machine,
             cpus,
         }

@@ -239,6 +239,7 @@ impl Task {
             burst: _,
             working_set_kib,
             process: _,
+            group: _,
             ran_on: _,
             exec: _,
             warmth: _,
