@@ -77,7 +77,9 @@ impl Doing {
             Doing::Exec => "replacing the process image",
             Doing::Wait => "waiting for a child",
             Doing::Hotplug => "taking a CPU offline or back (it takes root, and a CPU besides 0)",
-            Doing::Groups => "making or changing a group (cgroup v2; it takes root, or a subtree that is yours)",
+            Doing::Groups => {
+                "making or changing a group (cgroup v2; it takes root, or a subtree that is yours)"
+            }
             Doing::Memory => "mapping the memory that `touch` walks",
             Doing::Crash => "running (its process was killed or crashed)",
         }

@@ -11,8 +11,8 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, Reservation};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, CURSOR_WORDS, ChangeId, ChannelId, CondId, CounterId, Cursor, DiskId,
-    GroupChangeId, GroupId, ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
-    Watched, WordId,
+    GroupChangeId, GroupId, ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId,
+    TaskRef, TimerSlot, Watched, WordId,
 };
 
 use super::channels::{keep_open, memory_file};
@@ -251,7 +251,9 @@ fn decode_change(words: &mut Words) -> Option<Attribute> {
             let [runtime, deadline, period] = [mask[0], mask[1], mask[2]].map(DurationNs);
             Attribute::Policy(Policy::Deadline(Reservation::new(runtime, deadline, period).ok()?))
         }
-        9 => Attribute::Group(mask[0].checked_sub(1).and_then(|group| u32::try_from(group).ok()).map(GroupId)),
+        9 => {
+            Attribute::Group(mask[0].checked_sub(1).and_then(|group| u32::try_from(group).ok()).map(GroupId))
+        }
         _ => return None,
     })
 }

@@ -5,7 +5,7 @@ use crate::state::group::{GroupIx, GroupLife};
 use crate::state::ops::SchedExt;
 use crate::state::sim::Sim;
 use schedlab_base::TaskId;
-use schedlab_workload::GroupChange;
+use schedlab_workload::{DEFAULT_WEIGHT, GroupChange};
 
 impl<S: SchedExt> Sim<S> {
     /// Does to a group what a program asks for; nothing if the group is not there.
@@ -31,12 +31,21 @@ impl<S: SchedExt> Sim<S> {
     fn set_group(&mut self, group: GroupIx, change: GroupChange) {
         let entry = self.k.groups.get_mut(group);
         match change {
+            // EINVAL.
+            GroupChange::Weight(_) if entry.settings.idle => {}
             GroupChange::Weight(weight) => entry.settings.weight = weight,
             GroupChange::Quota(quota) => entry.settings.quota = quota,
             GroupChange::Burst(burst) => entry.settings.burst = burst,
-            GroupChange::Idle(idle) => entry.settings.idle = idle,
+            GroupChange::Idle(idle) if idle == entry.settings.idle => {}
+            GroupChange::Idle(idle) => {
+                // A group that is idle no longer has the weight of a new one.
+                (entry.settings.idle, entry.settings.weight) = (idle, DEFAULT_WEIGHT);
+            }
             GroupChange::Cpus(cpus) => entry.cpus = Some(cpus),
             GroupChange::Make | GroupChange::Remove => unreachable!("these change no file"),
+        }
+        if matches!(change, GroupChange::Weight(_) | GroupChange::Idle(_)) {
+            self.k.fair_group_changed(group);
         }
     }
 
@@ -68,7 +77,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
-            sim.k.task_mut(task).group = to;
+            sim.k.fair_change_group(task, to);
             sim.k.groups.get_mut(from).tasks -= 1;
             sim.k.groups.get_mut(to).tasks += 1;
         });

@@ -12,7 +12,9 @@ use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
-use schedlab_workload::{Attribute, ChannelKind, LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot};
+use schedlab_workload::{
+    Attribute, ChannelKind, LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot,
+};
 
 /// A wakeup by a waker that is about to sleep (`WF_SYNC`).
 pub(super) const SYNC: WakeFlags = WakeFlags { sync: true, from_interrupt: false, fork: false };

@@ -7,7 +7,7 @@ use crate::ipc::Descriptors;
 use crate::state::task::FIRST_PID;
 use schedlab_trace::waits::Mechanism;
 use schedlab_workload::{
-    Attribute, ChannelId, ChannelKind, LockId, LockKind, GroupChange, Op, PollKind, Scenario, SemKind,
+    Attribute, ChannelId, ChannelKind, GroupChange, LockId, LockKind, Op, PollKind, Scenario, SemKind,
 };
 
 /// `FUTEX_PRIVATE_FLAG`.
@@ -273,7 +273,9 @@ pub(super) fn through(scenario: &Scenario, op: &Op) -> Option<(Mechanism, u64)> 
         Op::WaitChild => (Mechanism::Child, 0),
         Op::SemDrain(_) | Op::Sleep(_) | Op::Await { .. } | Op::TimerWait { .. } => return None,
         Op::Io { .. } | Op::Fsync { .. } | Op::RunKernel(_) | Op::Close(_) | Op::Yield => return None,
-        Op::Set { .. } | Op::SetGroup { .. } | Op::Hotplug { .. } | Op::Fork { .. } | Op::Exec | Op::Exit => return None,
+        Op::Set { .. } | Op::SetGroup { .. } | Op::Hotplug { .. } | Op::Fork { .. } | Op::Exec | Op::Exit => {
+            return None;
+        }
         no_calls!() => return None,
     })
 }

@@ -5,6 +5,7 @@ mod interleave;
 mod stuck;
 
 use crate::Kernel;
+use crate::class::fair::group::FairGroups;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
@@ -233,6 +234,7 @@ fn whole<S: SchedExt>(
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
     sim.k.groups = Groups::new(&scenario.groups);
+    sim.k.fair_groups = FairGroups::new(&sim.k.groups);
     sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,

@@ -189,7 +189,12 @@ mod tests {
         assert_eq!(groups.upward(b).collect::<Vec<_>>(), [b, a, GroupIx::ROOT]);
         let levels = [0, 1, 2, 3].map(|level| groups.ancestor(b, level));
         assert_eq!(levels, [Some(GroupIx::ROOT), Some(a), Some(b), None]);
-        assert!(groups.is_below(b, a) && groups.is_below(b, b) && !groups.is_below(b, c) && !groups.is_below(a, b));
+        assert!(
+            groups.is_below(b, a)
+                && groups.is_below(b, b)
+                && !groups.is_below(b, c)
+                && !groups.is_below(a, b)
+        );
         assert!(!groups.is_flat() && Groups::new(&[]).is_flat());
     }
 }

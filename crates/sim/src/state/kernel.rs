@@ -2,6 +2,7 @@
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
 use crate::class::fair::balance::Balancing;
+use crate::class::fair::group::FairGroups;
 use crate::event::lock::Timeline;
 use crate::event::{Event, EventQueue};
 use crate::exec::UserMemory;
@@ -186,6 +187,7 @@ pub struct Kernel {
     /// What a paused callback holds.
     pub(crate) held: Held,
     pub(crate) groups: Groups,
+    pub(crate) fair_groups: FairGroups,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -286,6 +288,7 @@ impl Kernel {
             refusal: None,
             held: Held::default(),
             groups: Groups::new(&[]),
+            fair_groups: FairGroups::default(),
             machine,
             cpus,
         }
