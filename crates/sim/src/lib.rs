@@ -38,6 +38,7 @@ pub use state::ops::{
     UserSpaceTask, UserSpaceTurn,
 };
 pub use state::scx::EventCounters;
+pub use state::states::{SharedStates, States};
 pub use state::task::{
     FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,
     TASK_BYTES, Task, USER_SPACE_PID, Writer,

@@ -18,6 +18,7 @@ use crate::state::lane::Core;
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
+use crate::state::states::SharedStates;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
@@ -57,6 +58,8 @@ pub struct Config {
     pub changes: Vec<Change>,
     /// Which core the run uses; the results are the same.
     pub core: Core,
+    /// Keeps the state after each event, in builds with assertions. Takes time in proportion to the number of tasks for each.
+    pub states: Option<SharedStates>,
     /// Ends the run with [`SimError::Stopped`].
     pub stop: StopFlag,
 }
@@ -76,6 +79,7 @@ impl Config {
             wait_events: false,
             changes: Vec::new(),
             core: Core::default(),
+            states: None,
             stop: StopFlag::default(),
         }
     }
@@ -226,6 +230,7 @@ fn whole<S: SchedExt>(
     };
     let exec = Executor::new(scenario, user_space.is_some());
     let mut sim = Sim::new(Kernel::new(config), ops, exec, config.core);
+    sim.states.clone_from(&config.states);
     if let Some(ops) = &sim.ops {
         sim.k.uptime = ops.uptime();
     }
