@@ -389,16 +389,26 @@ impl Kernel {
     /// [`Kernel::get_task`] for ids from elsewhere.
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
+        debug_assert!(!self.is_flat(), "the lane has {id}");
         self.tasks.living(id)
     }
 
     #[inline]
     pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
+        debug_assert!(!self.is_flat(), "the lane has {id}");
         self.tasks.living_mut(id)
     }
 
     /// The task `id`, if it exists and is not yet gone.
     pub fn get_task(&self, id: TaskId) -> Option<&Task> {
+        debug_assert!(!self.is_flat(), "the lane has {id}");
+        self.tasks.get(id)
+    }
+
+    /// The task `id`, if it exists and is not yet gone, to be asked for what stays as it is while the lane has it: numbers, name,
+    /// class, CPUs that it may use.
+    #[inline]
+    pub fn lasting(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id)
     }
 
@@ -409,13 +419,13 @@ impl Kernel {
         }
         let id = TaskId(u32::try_from(pid.checked_sub(FIRST_PID)?).ok()?);
         // The scheduler's user space has a pid of its own, and no other.
-        self.get_task(id).filter(|task| task.pid == pid).map(|task| task.id)
+        self.lasting(id).filter(|task| task.pid == pid).map(|task| task.id)
     }
 
     /// The task with this `scx.tid`, if it lives.
     pub fn task_by_tid(&self, tid: u64) -> Option<TaskId> {
         let id = TaskId(u32::try_from(tid.checked_sub(1)?).ok()?);
-        self.get_task(id).map(|task| task.id)
+        self.lasting(id).map(|task| task.id)
     }
 
     /// The living tasks in creation order.
