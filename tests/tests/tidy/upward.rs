@@ -35,6 +35,9 @@ const UPWARD: &[(&str, &str)] = &[
     ("class/rt.rs", "run_sleepers"),
     ("class/server.rs", "interrupt"),
     ("class/server.rs", "run_sleepers"),
+    // The same kernel function acts on the tasks that the lane has.
+    ("class/ext/cursor.rs", "lane_cursor_move"),
+    ("class/ext/idle.rs", "lane_task_cpu"),
     // Timers of programs interrupt their CPU.
     ("exec/sleepers.rs", "interrupt"),
     // The lane leaves events, and what follows an event, to the general core.

@@ -1,6 +1,7 @@
 //! Changes of a task's attributes: nice value, policy, lent priority, CPUs.
 
 use crate::flags::{DEQUEUE_CLASS, DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE, SCX_ENQ_HEAD};
+use crate::state::group::GroupIx;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::{RunState, SchedClass};
@@ -101,7 +102,7 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// Gives a task that lives another nice value, policy or affinity.
+    /// Gives a task that lives another nice value, policy, affinity or group.
     pub(crate) fn set_attribute(&mut self, task: TaskId, attribute: Attribute) {
         if self.k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
             return;
@@ -109,6 +110,7 @@ impl<S: SchedExt> Sim<S> {
         match attribute {
             Attribute::Nice(nice) => self.set_nice(task, nice),
             Attribute::Policy(policy) => self.set_policy(task, policy),
+            Attribute::Group(group) => self.move_to_group(task, GroupIx::from(group)),
             Attribute::Affinity(mask) => {
                 if !mask.and(&self.k.machine.all_cpus()).is_empty() {
                     self.set_affinity(task, &mask);

@@ -40,6 +40,7 @@ impl<S: SchedExt> Sim<S> {
             entry.class = SchedClass::Dl;
         }
         self.k.live_tasks += 1;
+        self.enter_group(id);
         self.k.emit(EventKind::Fork { parent, child: id });
         self.k.tell_priority(id);
         self.init_forked(id);

@@ -4,6 +4,7 @@ mod attributes;
 mod change;
 mod classes;
 mod fork;
+mod group;
 pub(crate) mod hotplug;
 pub(crate) mod sched;
 pub(crate) mod wake_list;

@@ -4,6 +4,7 @@
 //! What the tasks inherit from the leader, and what they do on their way, is part of what a scheduler knows of them.
 
 use super::{Phase, Step, burst, call, state};
+use crate::state::group::GroupIx;
 use crate::state::ops::SchedExt;
 use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::{NewTask, RunState};
@@ -240,6 +241,7 @@ impl<S> Sim<S> {
             slice: task.slice,
             cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
             working_set_kib: task.working_set_kib,
+            group: GroupIx::from(task.group),
             kernel_thread: task.kernel_thread,
             exec: self.exec.start_task(number),
             name: task.name,

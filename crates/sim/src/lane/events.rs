@@ -3,7 +3,7 @@
 use super::schedule::Passed;
 use crate::event::{Event, OfCpu};
 use crate::state::kernel::Interrupt;
-use crate::state::ops::SchedExt;
+use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::Burst;
 use schedlab_base::{CpuId, TaskId, TimeNs};
@@ -119,6 +119,10 @@ impl<S: SchedExt> Sim<S> {
             sim.lane_sleepers(cpu, None);
             sim.k.rq_lock(cpu);
             sim.k.lane_update_curr(task);
+            if sim.has(OpKind::Tick) {
+                let pointer = sim.lane_pointer(task);
+                sim.lane_call(OpKind::Tick, Some(task), Some(cpu), [pointer, 0, 0]);
+            }
             if sim.k.flat(task).slice == 0 {
                 sim.k.resched_curr(cpu);
             }
@@ -158,7 +162,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.lane_charge(self.k.machine.costs.idle_exit);
         }
         body(self);
-        self.lane_kicks();
+        self.k.lane_kicks();
         self.k.ctx.interrupt = Interrupt::None;
         let spent = self.k.ctx.now - time;
         let entry = &mut self.k.cpus[cpu.index()];
@@ -171,7 +175,7 @@ impl<S: SchedExt> Sim<S> {
                 burst.work = burst.work.min(left);
             }
             if self.lane_schedule(cpu) == Passed::On {
-                self.lane_kicks();
+                self.k.lane_kicks();
                 self.lane_run(cpu);
             }
         } else {

@@ -14,6 +14,7 @@
 //! Taking over and giving back takes time in proportion to the number of tasks. So after a way out the general core keeps the events for a
 //! while, the longer the fewer events the lane has had ([`crate::state::lane::Lane::ended`]).
 
+mod dispatch;
 mod events;
 mod program;
 mod queue;
@@ -35,6 +36,16 @@ const KNOWN: OpsSet = NEEDED
     .with(OpKind::SelectCpu)
     .with(OpKind::Running)
     .with(OpKind::Stopping)
+    .with(OpKind::Runnable)
+    .with(OpKind::Quiescent)
+    .with(OpKind::Tick)
+    .with(OpKind::Yield)
+    .with(OpKind::UpdateIdle)
+    .with(OpKind::CoreSchedBefore)
+    .with(OpKind::CpuAcquire)
+    .with(OpKind::CpuRelease)
+    .with(OpKind::CpuOnline)
+    .with(OpKind::CpuOffline)
     .with(OpKind::Enable)
     .with(OpKind::Disable)
     .with(OpKind::Init)
@@ -116,8 +127,7 @@ impl<S: SchedExt> Sim<S> {
             || k.checker_on
             || k.idle_path;
         let pending = k.kicks_pending || !k.deferred.is_empty() || !scx.deferred_locals.is_empty();
-        // Where there is one CPU, none is selected.
-        let even = k.topology.even_speed && k.machine.kernel.timer_slack.0 > 0 && k.cpus.len() > 1;
+        let even = k.topology.even_speed && k.machine.kernel.timer_slack.0 > 0;
         let callbacks = scx.present.has_all(NEEDED) && KNOWN.has_all(scx.present) && ops.fits_lane();
         let whole = k.live_tasks == k.tasks_made && k.live_tasks > 0;
         loaded && !leaves && !watched && !special && !pending && even && callbacks && whole && self.cpus_fit()

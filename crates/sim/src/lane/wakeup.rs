@@ -25,8 +25,13 @@ impl<S: SchedExt> Sim<S> {
         entry.show_waking();
         let prev = entry.cpu;
         self.k.lane_charge(self.k.machine.costs.wakeup);
-        let cpu = self.lane_select(task, prev);
-        let mut flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK | SCX_ENQ_CPU_SELECTED;
+        let mut flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK;
+        let mut cpu = prev;
+        // A task that may run on one CPU needs no choice.
+        if self.k.cpus.len() > 1 {
+            cpu = self.lane_select(task, prev);
+            flags |= SCX_ENQ_CPU_SELECTED;
+        }
         if cpu != prev {
             flags |= ENQUEUE_MIGRATED;
             self.k.lane_set_task_cpu(task, cpu);
@@ -90,12 +95,17 @@ impl<S: SchedExt> Sim<S> {
         assert!(entry.scx_flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
         entry.change_scx_flags(SCX_TASK_QUEUED, 0);
         self.k.count_running(cpu, SchedClass::Ext, true);
+        if self.has(OpKind::Runnable) {
+            let args = [self.lane_pointer(task), flags, 0];
+            self.lane_call(OpKind::Runnable, Some(task), Some(cpu), args);
+        }
         if self.k.cpu(cpu).scx_nr_running == 1 {
             self.k.server_start(cpu, Served::Ext);
         }
         self.lane_do_enqueue(cpu, task, flags);
         let selected = self.k.flat(task).selected_cpu;
-        self.k.scx.events.select_cpu_fallback += u64::from(selected != cpu.0 as i32);
+        let fallback = flags & SCX_ENQ_CPU_SELECTED != 0 && selected != cpu.0 as i32;
+        self.k.scx.events.select_cpu_fallback += u64::from(fallback);
     }
 
     /// [`Sim::ext_set_runnable`].

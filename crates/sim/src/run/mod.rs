@@ -5,11 +5,13 @@ mod interleave;
 mod stuck;
 
 use crate::Kernel;
+use crate::class::fair::group::FairGroups;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
+use crate::state::group::Groups;
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
@@ -234,6 +236,8 @@ fn whole<S: SchedExt>(
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
+    sim.k.groups = Groups::new(&scenario.groups);
+    sim.k.fair_groups = FairGroups::new(&sim.k.groups);
     sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,

@@ -7,6 +7,7 @@ pub(crate) mod cpu;
 pub(crate) mod deadline;
 pub(crate) mod dsq;
 pub(crate) mod flat;
+pub(crate) mod group;
 pub(crate) mod held;
 pub(crate) mod kernel;
 pub(crate) mod lane;
