@@ -10,6 +10,8 @@ mod prose;
 mod rows;
 #[path = "tidy/schedulers.rs"]
 mod schedulers;
+#[path = "tidy/upward.rs"]
+mod upward;
 
 use schedlab_tests::{files, root};
 use std::collections::BTreeMap;
@@ -80,7 +82,7 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// The rooms of `sim`, lowest first: a file names its own and those below it.
-const SIM_ROOMS: &[&str] = &["event", "ipc", "state", "core", "class", "exec", "lane", "check", "run"];
+const SIM_ROOMS: &[&str] = &["event", "ipc", "state", "class", "core", "exec", "lane", "check", "run"];
 
 /// What `state` holds for rooms above it: data that they define and that only they look into. The list may only shrink.
 const HELD: &[&str] = &[

@@ -99,7 +99,7 @@ fn tamed(case: Case) -> Case {
         task.program = ProgramId(scenario.programs.len() as u32);
         scenario.programs.push(program);
         (task.policy, task.affinity, task.working_set_kib) = (Policy::Other, None, 0);
-        task.nice = if case.seed % 2 == 0 { Nice::ZERO } else { task.nice };
+        task.nice = if case.seed.is_multiple_of(2) { Nice::ZERO } else { task.nice };
     }
     let cpus = case.machine.cpu_count().max(2);
     let machine = Machine { hz: case.machine.hz, ..Machine::uniform("swarm", cpus) };
@@ -109,7 +109,7 @@ fn tamed(case: Case) -> Case {
 /// The run of a seed: two of three are such as the lane knows.
 fn drawn(seed: u64, fitting: &[Scheduler], all: &[Scheduler]) -> (Simulation, Scenario) {
     let mut prng = Prng::stream(seed, 0x6c61_6e65);
-    let fits = seed % 3 != 0;
+    let fits = !seed.is_multiple_of(3);
     let from = if fits { fitting } else { all };
     let scheduler = &from[prng.below(from.len() as u64) as usize];
     let drawn = Case::draw(seed, &tunables(scheduler).expect("an object"));

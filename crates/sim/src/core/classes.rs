@@ -1,31 +1,10 @@
-//! What the classes have in common: which one a task is of, and each one's part at the points where the core asks it.
+//! What the classes have in common: each one's part at the points where the core asks it.
 
 use crate::flags::*;
 use crate::state::ops::SchedExt;
 use crate::state::sim::Sim;
 use crate::state::task::{RunState, SchedClass};
-use schedlab_base::{CpuId, Policy, TaskId};
-
-impl crate::Kernel {
-    /// The class of tasks with `policy` at present.
-    pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
-        if policy.reservation().is_some() {
-            SchedClass::Dl
-        } else if policy.is_realtime() {
-            SchedClass::Rt
-        } else if !self.scx.disabling && (self.scx.switch_all || self.scx.enabled && policy == Policy::Ext) {
-            SchedClass::Ext
-        } else {
-            SchedClass::Fair
-        }
-    }
-
-    /// The class of a task that is lent a real-time priority, or 0.
-    pub(crate) fn class_with(&self, policy: Policy, boost: u8) -> SchedClass {
-        let class = self.class_of(policy);
-        if boost > 0 { class.min(SchedClass::Rt) } else { class }
-    }
-}
+use schedlab_base::{CpuId, TaskId};
 
 impl<S: SchedExt> Sim<S> {
     /// `activate_task()`: on to the run queue of its CPU.
@@ -119,6 +98,19 @@ impl<S: SchedExt> Sim<S> {
             }
             SchedClass::Fair => self.k.fair_set_next(cpu, task),
             SchedClass::Ext => self.ext_set_next(cpu, task),
+        }
+    }
+
+    /// The class's `task_tick()`.
+    pub(crate) fn tick_of_class(&mut self, cpu: CpuId, task: TaskId) {
+        match self.k.task(task).class {
+            SchedClass::Dl => self.k.dl_tick(cpu, task),
+            SchedClass::Rt => {
+                self.k.rt_update_curr(cpu, task);
+                self.k.rt_tick(cpu, task);
+            }
+            SchedClass::Fair => self.k.fair_tick(cpu, task),
+            SchedClass::Ext => self.ext_tick(cpu, task),
         }
     }
 }

@@ -8,32 +8,9 @@ use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::SchedClass;
 use crate::state::topology::Topology;
-use schedlab_base::{CpuId, CpuMask, TaskId};
-use schedlab_trace::ExitKind;
+use schedlab_base::{CpuId, TaskId};
 
 impl Kernel {
-    /// The CPUs that are online (`cpu_active_mask`).
-    pub fn online_cpus(&self) -> &CpuMask {
-        &self.online
-    }
-
-    /// True if `cpu` runs tasks.
-    #[inline]
-    pub(crate) fn is_online(&self, cpu: CpuId) -> bool {
-        self.cpus[cpu.index()].online
-    }
-
-    /// `cpu`, or the first CPU that is online where it is not: timers move there.
-    #[inline]
-    pub(crate) fn or_online(&self, cpu: CpuId) -> CpuId {
-        if self.is_online(cpu) { cpu } else { self.online.lowest().expect("one CPU stays online") }
-    }
-
-    /// `sched_ext`'s sequence of CPUs that came and went, the boot included.
-    pub(crate) fn hotplug_seq(&self) -> u64 {
-        self.machine.hotplugs_of_boot() + self.hotplugs
-    }
-
     /// The CPU is no part of caches, nodes and domains any more, or is again.
     fn set_online(&mut self, cpu: CpuId, online: bool) {
         self.hotplugs += 1;
@@ -160,25 +137,5 @@ impl<S: SchedExt> Sim<S> {
             let rq = Some(self.k.task(task).cpu);
             self.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));
         }
-    }
-}
-
-impl Kernel {
-    /// The scheduler leaves, to be started again with the CPUs that are online then.
-    pub(crate) fn exit_for_hotplug(&mut self, message: String) {
-        if self.scx.exit.is_none() {
-            self.scx.exit_code = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;
-        }
-        self.claim_exit(ExitKind::UnregKern, message, Some(self.ctx.cpu));
-    }
-
-    /// `check_hotplug_seq()`: false if CPUs came or went since the scheduler was opened.
-    pub(crate) fn check_hotplug_seq(&mut self, expected: u64) -> bool {
-        let actual = self.hotplug_seq();
-        if expected == 0 || expected == actual {
-            return true;
-        }
-        self.exit_for_hotplug(format!("expected hotplug seq {expected} did not match actual {actual}"));
-        false
     }
 }

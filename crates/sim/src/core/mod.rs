@@ -1,7 +1,9 @@
 //! What all classes share: `schedule()`, wakeups, changes of attributes (`kernel/sched/core.c`).
 
+mod attributes;
 mod change;
 mod classes;
+mod fork;
 mod group;
 pub(crate) mod hotplug;
 pub(crate) mod sched;

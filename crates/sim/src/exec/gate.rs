@@ -4,13 +4,15 @@
 //! What the tasks inherit from the leader, and what they do on their way, is part of what a scheduler knows of them.
 
 use super::{Phase, Step, burst, call, state};
+use crate::state::group::GroupIx;
 use crate::state::ops::SchedExt;
 use crate::state::sim::{Sim, WakeFlags};
-use crate::state::task::RunState;
+use crate::state::task::{NewTask, RunState};
 use schedlab_base::{CpuId, DurationNs, Policy, Prng, TaskId, TimeNs};
 use schedlab_trace::EventKind;
 use schedlab_workload::{STARTERS, Scenario};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How long the leader sleeps from one look at the gate to the next, as that of the real arm does (`wait_until_ready`).
 const LOOK: DurationNs = DurationNs::from_ms(2);
@@ -225,4 +227,24 @@ fn tell<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> bool {
         sim.k.emit_on(cpu, EventKind::SchedSwitch { prev: None, prev_state, next: Some(task) });
     }
     state.is_blocked() && !sim.k.is_own_thread(task)
+}
+
+impl<S> Sim<S> {
+    /// What the scenario says of a task at the start.
+    pub(crate) fn spec_of(&mut self, number: usize) -> NewTask {
+        let all = &self.k.topology.machine;
+        let task = self.exec.scenario.tasks[number].clone();
+        NewTask {
+            process: task.process,
+            nice: task.nice,
+            policy: task.policy,
+            slice: task.slice,
+            cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
+            working_set_kib: task.working_set_kib,
+            group: GroupIx::from(task.group),
+            kernel_thread: task.kernel_thread,
+            exec: self.exec.start_task(number),
+            name: task.name,
+        }
+    }
 }

@@ -21,7 +21,6 @@ mod queue;
 mod schedule;
 mod wakeup;
 
-use crate::event::Event;
 use crate::state::charge::Charging;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePoints};
 use crate::state::programs::FlatPrograms;
@@ -205,19 +204,5 @@ impl<S: SchedExt> Sim<S> {
         let pointer = self.in_general(|sim| sim.ops.as_mut().map_or(0, |ops| ops.show(&mut sim.k, task)));
         self.k.set_lane_pointer(task, pointer);
         pointer
-    }
-
-    /// Takes an event in the general core.
-    #[inline]
-    pub(crate) fn take_in_general(&mut self, time: TimeNs, event: Event) {
-        match event {
-            // Half of all events, and the shortest.
-            Event::Work { cpu } => self.work(cpu, time),
-            event => self.take(time, event),
-        }
-        if self.k.checker_on {
-            self.check_state(time);
-        }
-        self.note_state(time, event);
     }
 }

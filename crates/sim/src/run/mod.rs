@@ -11,7 +11,7 @@ use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
-use crate::state::group::{GroupIx, Groups};
+use crate::state::group::Groups;
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
@@ -19,7 +19,7 @@ use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
 use crate::state::states::SharedStates;
-use crate::state::task::{FIRST_PID, NewTask};
+use crate::state::task::FIRST_PID;
 use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
@@ -30,7 +30,6 @@ use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 
 /// How to run.
 #[derive(Clone)]
@@ -229,8 +228,7 @@ fn whole<S: SchedExt>(
         None => surrounded,
     };
     let exec = Executor::new(scenario, user_space.is_some());
-    let mut sim = Sim::new(Kernel::new(config), ops, exec, config.core);
-    sim.states.clone_from(&config.states);
+    let mut sim = Sim::new(Kernel::new(config), ops, exec, config);
     if let Some(ops) = &sim.ops {
         sim.k.uptime = ops.uptime();
     }
@@ -367,24 +365,6 @@ impl<S: SchedExt> Sim<S> {
         self.k.event_time = time;
         self.take_in_general(time, event);
         self.check_broken_off(time)
-    }
-
-    /// What the scenario says of a task at the start.
-    pub(crate) fn spec_of(&mut self, number: usize) -> NewTask {
-        let all = &self.k.topology.machine;
-        let task = self.exec.scenario.tasks[number].clone();
-        NewTask {
-            process: task.process,
-            nice: task.nice,
-            policy: task.policy,
-            slice: task.slice,
-            cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
-            working_set_kib: task.working_set_kib,
-            group: GroupIx::from(task.group),
-            kernel_thread: task.kernel_thread,
-            exec: self.exec.start_task(number),
-            name: task.name,
-        }
     }
 
     fn is_over(&self) -> bool {

@@ -1,7 +1,7 @@
 //! What the lane takes over of a record, and what it gives back: one table for both ways.
 
 /// Makes the ways between a record of the general core and its row in the lane from one table, which names every member of both. A member
-/// that is in no list, or in two, is a compile error. So a new one has to be placed, and what is taken over is given back.
+/// that is in no list, or in two, is a compile error. So a new one must be placed, and what is taken over is given back.
 ///
 /// * `given` and `derived` are members of the row alone: from the caller, or computed. The record has no use for what becomes of them.
 /// * `carried` members are taken over, and given back; `renamed` ones have another name in the row.
@@ -9,7 +9,7 @@
 /// * `apart` members have a table or functions of their own.
 /// * `untouched` members are of no concern to the lane: it does not have them, and nothing that it does changes them.
 ///
-/// The functions made are `fits()`, whether the `fixed` members are as they have to be; `row_of()`, which cannot fail; and `give_back()`.
+/// The functions made are `fits()`, whether the conditions of the `fixed` members hold; `row_of()`, which cannot fail; and `give_back()`.
 macro_rules! carry {
     (
         $whole:ident as $entry:ident => $row:ident, fits($($arg:ident: $arg_type:ty),*);

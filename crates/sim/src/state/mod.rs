@@ -13,6 +13,7 @@ pub(crate) mod kernel;
 pub(crate) mod lane;
 pub(crate) mod ops;
 pub(crate) mod order;
+pub(crate) mod path;
 pub(crate) mod processor;
 pub(crate) mod programs;
 pub(crate) mod rq;

@@ -2,7 +2,8 @@
 
 use crate::class::ext::dump::Dump;
 use crate::state::ops::{OpsInfo, OpsSet, TracePoints};
-use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, TaskId, TimeNs};
+use crate::state::task::SchedClass;
+use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Policy, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 use std::collections::BTreeMap;
 
@@ -155,4 +156,25 @@ impl ScxState {
 pub(crate) struct IdleMasks {
     pub(crate) cpu: Vec<CpuMask>,
     pub(crate) smt: Vec<CpuMask>,
+}
+
+impl crate::Kernel {
+    /// The class of tasks with `policy` at present.
+    pub(crate) fn class_of(&self, policy: Policy) -> SchedClass {
+        if policy.reservation().is_some() {
+            SchedClass::Dl
+        } else if policy.is_realtime() {
+            SchedClass::Rt
+        } else if !self.scx.disabling && (self.scx.switch_all || self.scx.enabled && policy == Policy::Ext) {
+            SchedClass::Ext
+        } else {
+            SchedClass::Fair
+        }
+    }
+
+    /// The class of a task that is lent a real-time priority, or 0.
+    pub(crate) fn class_with(&self, policy: Policy, boost: u8) -> SchedClass {
+        let class = self.class_of(policy);
+        if boost > 0 { class.min(SchedClass::Rt) } else { class }
+    }
 }

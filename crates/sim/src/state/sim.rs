@@ -5,15 +5,13 @@ use crate::Kernel;
 use crate::check::Watch;
 use crate::event::Event;
 use crate::exec::Executor;
-use crate::flags::{DEQUEUE_CLASS, DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE, PF_FORKNOEXEC, SCX_ENQ_HEAD};
+use crate::flags::PF_FORKNOEXEC;
 use crate::state::kernel::Deferred;
-use crate::state::lane::{Core, Lane};
+use crate::state::lane::Lane;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::states::SharedStates;
-use crate::state::task::{NewTask, RunState, SchedClass, Task, USER_SPACE_PID};
-use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
-use schedlab_trace::EventKind;
-use std::sync::Arc;
+use crate::state::task::RunState;
+use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
 /// How a task is woken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,8 +38,15 @@ pub(crate) struct Sim<S> {
 
 impl<S> Sim<S> {
     /// One that has not begun.
-    pub(crate) fn new(k: Kernel, ops: Option<S>, exec: Executor, core: Core) -> Sim<S> {
-        Sim { k, ops, exec, watch: Watch::default(), lane: Lane::new(core), states: None }
+    pub(crate) fn new(k: Kernel, ops: Option<S>, exec: Executor, config: &crate::Config) -> Sim<S> {
+        Sim {
+            k,
+            ops,
+            exec,
+            watch: Watch::default(),
+            lane: Lane::new(config.core),
+            states: config.states.clone(),
+        }
     }
 }
 
@@ -138,47 +143,6 @@ impl<S: SchedExt> Sim<S> {
         self.k.queue.push(time.max(self.k.ctx.now), Event::Timeout { cpu, task });
     }
 
-    /// Makes a task, a child of `parent` (the current task) or of the shell, and
-    /// wakes it (`kernel_clone()`; the caller charges its cost).
-    pub(crate) fn fork(&mut self, parent: Option<TaskId>, spec: NewTask) -> TaskId {
-        let id = TaskId(self.k.tasks_made);
-        self.k.tasks_made += 1;
-        self.fork_as(id, parent, spec);
-        id
-    }
-
-    /// [`Sim::fork`] with an id that no task has.
-    pub(crate) fn fork_as(&mut self, id: TaskId, parent: Option<TaskId>, mut spec: NewTask) {
-        let now = self.k.ctx.now;
-        debug_assert!(self.k.get_task(id).is_none(), "a task is made once");
-        // A task asks for its reservation when it is there.
-        let asks = spec.policy.reservation().is_some().then(|| std::mem::take(&mut spec.policy));
-        let mut task =
-            Task::new(id, parent.map(|parent| self.k.task(parent)), spec, now, self.k.unseen.clone());
-        if self.k.scx.user_space == Some(id) {
-            (task.pid, task.tgid) = (USER_SPACE_PID, USER_SPACE_PID);
-        }
-        task.tgid = self.k.leader_pid(task.process, task.pid);
-        if task.tgid != task.pid {
-            // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling.
-            task.parent = parent.and_then(|maker| self.k.task(maker).parent);
-        }
-        task.class = self.k.class_of(task.policy);
-        self.k.tasks.insert(task);
-        if let Some(policy) = asks.filter(|policy| self.k.dl_admit(id, *policy)) {
-            let entry = self.k.task_mut(id);
-            entry.set_policy(policy);
-            entry.class = SchedClass::Dl;
-        }
-        self.k.live_tasks += 1;
-        self.enter_group(id);
-        self.k.emit(EventKind::Fork { parent, child: id });
-        self.k.tell_priority(id);
-        self.init_forked(id);
-        self.trace(TracePointKind::SchedProcessFork, || TracePoint::SchedProcessFork { parent, child: id });
-        self.wake_new(id);
-    }
-
     /// The current task of `cpu` replaces its image: its cache is cold, and the
     /// trace points fire (`begin_new_exec()`, then `exec_binprm()`).
     pub(crate) fn exec_image(&mut self, cpu: CpuId) {
@@ -210,98 +174,6 @@ impl<S: SchedExt> Sim<S> {
         self.trace(TracePointKind::SysExit, || TracePoint::SysExit { nr, args, ret });
         if let Some(current) = current {
             self.k.task_mut(current).syscall = None;
-        }
-    }
-
-    /// `set_user_nice()`.
-    pub(crate) fn set_nice(&mut self, task: TaskId, nice: Nice) {
-        if self.k.task(task).nice == nice {
-            return;
-        }
-        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            sim.k.task_mut(task).begin_nice(nice);
-            sim.reweight(task);
-            sim.k.task_mut(task).show_priority();
-        });
-        self.k.tell_priority(task);
-    }
-
-    /// `sched_setscheduler()`.
-    pub(crate) fn set_policy(&mut self, task: TaskId, policy: Policy) {
-        if self.k.task(task).policy == policy {
-            return;
-        }
-        if !self.k.dl_admit(task, policy) {
-            return;
-        }
-        let class = self.k.class_with(policy, self.k.task(task).boost);
-        let old = self.k.task(task).class;
-        let entry = self.k.task(task);
-        let deadline = old == SchedClass::Dl || class == SchedClass::Dl;
-        let moves = if deadline || entry.prio() != entry.prio_with(policy) { DEQUEUE_MOVE } else { 0 };
-        let switches = if class == old { 0 } else { DEQUEUE_CLASS };
-        // One that loses priority stays before others of its new one.
-        let head = if entry.prio() < entry.prio_with(policy) { SCX_ENQ_HEAD } else { 0 };
-        self.change_to(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK | moves | switches, head, |sim| {
-            sim.switched_from(task, old, class);
-            sim.k.task_mut(task).set_policy(policy);
-            sim.switch_class_of(task, old, class);
-            if class == old {
-                sim.reweight(task);
-            }
-        });
-        self.k.tell_priority(task);
-        let cpu = self.k.task(task).cpu;
-        if self.k.task(task).on_rq {
-            self.k.resched_curr(cpu);
-        }
-    }
-
-    /// `rt_mutex_setprio()`: the task runs with this real-time priority while it is above its own; 0 ends it.
-    pub(crate) fn boost(&mut self, task: TaskId, priority: u8) {
-        if self.k.task(task).boost == priority {
-            return;
-        }
-        let class = self.k.class_with(self.k.task(task).policy, priority);
-        let old = self.k.task(task).class;
-        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            sim.switched_from(task, old, class);
-            sim.k.task_mut(task).set_boost(priority);
-            sim.switch_class_of(task, old, class);
-        });
-        self.k.tell_priority(task);
-        let cpu = self.k.task(task).cpu;
-        if self.k.task(task).on_rq {
-            self.k.resched_curr(cpu);
-        }
-    }
-
-    /// `set_cpus_allowed_ptr()`: a queued or running task leaves a CPU that is no
-    /// longer allowed. `mask` has at least one CPU of the machine.
-    pub(crate) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
-        let mask = mask.and(&self.k.machine.all_cpus());
-        assert!(!mask.is_empty(), "an affinity mask has a CPU of the machine");
-        if !self.k.dl_allows_affinity(task, &mask) {
-            return;
-        }
-        self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
-            let entry = sim.k.task_mut(task);
-            entry.set_cpus_allowed(Arc::new(mask));
-            if sim.has(OpKind::SetCpumask) && sim.k.task(task).class == SchedClass::Ext {
-                let rq = Some(sim.k.task(task).cpu);
-                sim.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));
-            }
-        });
-        let entry = self.k.task(task);
-        let (cpu, on_rq, on_cpu) = (entry.cpu, entry.on_rq, entry.on_cpu);
-        if !on_rq || mask.contains(cpu) {
-            return;
-        }
-        if on_cpu {
-            self.k.cpu_mut(cpu).push_off = true;
-            self.k.resched_curr(cpu);
-        } else {
-            self.move_queued(task);
         }
     }
 }

@@ -49,3 +49,27 @@ impl Topology {
         }
     }
 }
+
+impl crate::Kernel {
+    /// The CPUs that are online (`cpu_active_mask`).
+    pub fn online_cpus(&self) -> &CpuMask {
+        &self.online
+    }
+
+    /// True if `cpu` runs tasks.
+    #[inline]
+    pub(crate) fn is_online(&self, cpu: CpuId) -> bool {
+        self.cpus[cpu.index()].online
+    }
+
+    /// `cpu`, or the first CPU that is online where it is not: timers move there.
+    #[inline]
+    pub(crate) fn or_online(&self, cpu: CpuId) -> CpuId {
+        if self.is_online(cpu) { cpu } else { self.online.lowest().expect("one CPU stays online") }
+    }
+
+    /// `sched_ext`'s sequence of CPUs that came and went, the boot included.
+    pub(crate) fn hotplug_seq(&self) -> u64 {
+        self.machine.hotplugs_of_boot() + self.hotplugs
+    }
+}

@@ -35,6 +35,26 @@ pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
 }
 
 /// Enabling.
+impl Kernel {
+    /// The scheduler leaves, to be started again with the CPUs that are online then.
+    pub(crate) fn exit_for_hotplug(&mut self, message: String) {
+        if self.scx.exit.is_none() {
+            self.scx.exit_code = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;
+        }
+        self.claim_exit(ExitKind::UnregKern, message, Some(self.ctx.cpu));
+    }
+
+    /// `check_hotplug_seq()`: false if CPUs came or went since the scheduler was opened.
+    fn check_hotplug_seq(&mut self, expected: u64) -> bool {
+        let actual = self.hotplug_seq();
+        if expected == 0 || expected == actual {
+            return true;
+        }
+        self.exit_for_hotplug(format!("expected hotplug seq {expected} did not match actual {actual}"));
+        false
+    }
+}
+
 impl<S: SchedExt> Sim<S> {
     /// Loads the scheduler (`scx_root_enable_workfn()`), before the first task exists or among those that are there. After a
     /// failure its exit is claimed and the run continues under the fair class.
