@@ -53,12 +53,12 @@ impl Env for Join<'_> {
     }
 
     fn current_pid_tgid(&mut self) -> u64 {
-        let task = self.k.ctx().current.and_then(|task| self.k.get_task(task));
+        let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
         task.map_or(0, |task| (task.tgid as u64) << 32 | u64::from(task.pid as u32))
     }
 
     fn current_comm(&mut self) -> [u8; 16] {
-        let task = self.k.ctx().current.and_then(|task| self.k.get_task(task));
+        let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
         task.map_or(*b"swapper\0\0\0\0\0\0\0\0\0", |task| task.comm)
     }
 
@@ -68,7 +68,7 @@ impl Env for Join<'_> {
 
     /// The registers with which the task entered the kernel: of its system call, or of an interrupt.
     fn task_pt_regs(&mut self, task: u64, vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        let call = self.task_of(task)?.and_then(|task| self.k.get_task(task)).and_then(|task| task.syscall);
+        let call = self.task_of(task)?.and_then(|task| self.k.lasting(task)).and_then(|task| task.syscall);
         let addr = GuestAddr(task);
         self.state.write_regs(addr, call, vm.mem)?;
         Ok(self.state.tasks.slot_of_pointer(addr).map_or(0, |_| self.state.tasks.regs(addr).0))
@@ -129,7 +129,7 @@ impl Env for Join<'_> {
     fn trace(&mut self, text: &str, insns: u64) {
         self.settle(insns);
         let (time, ctx) = (self.k.run_time(), self.k.ctx());
-        let current = ctx.current.and_then(|task| Some((task, self.k.get_task(task)?.comm)));
+        let current = ctx.current.and_then(|task| Some((task, self.k.lasting(task)?.comm)));
         let cpu = ctx.cpu;
         let line = self.state.messages.push(time, cpu, current, text);
         self.k.printed(&line);

@@ -82,6 +82,13 @@ impl Join<'_> {
         }
     }
 
+    /// A program calls a helper: charges that, perhaps later.
+    #[inline(always)]
+    pub(crate) fn enter_helper(&mut self, id: u32, vm: &mut Vm<'_>) {
+        self.settle_lines(vm.mem);
+        self.settle_helper(id, vm.insns());
+    }
+
     /// Number of CPUs.
     pub(crate) fn nr_cpus(&self) -> usize {
         self.state.nr_cpus
@@ -102,7 +109,7 @@ impl Join<'_> {
     /// The living task of the run at an address.
     #[inline]
     pub(crate) fn living_task(&self, pointer: u64) -> Option<TaskId> {
-        self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.get_task(*task).is_some())
+        self.state.tasks.task_at(GuestAddr(pointer)).filter(|task| self.k.lasting(*task).is_some())
     }
 
     /// True for an idle task or another one that is not of the run.
@@ -156,6 +163,17 @@ impl Join<'_> {
         self.k.set_site(Some(vm.site()));
     }
 
+    /// The same for the kernel function of this index, which the program may call; the function.
+    #[inline(always)]
+    pub(crate) fn enter_numbered(&mut self, index: u32, vm: &mut Vm<'_>) -> Result<Function, Fault> {
+        let (Callee { callers, what }, price) = self.state.kfuncs[index as usize];
+        self.enter_kfunc(price, vm);
+        if !self.may_call(callers, vm) {
+            self.check_kfunc(vm)?;
+        }
+        Ok(what)
+    }
+
     /// Whether the program may call a kernel function that these callbacks may call.
     #[inline(always)]
     pub(crate) fn may_call(&self, callers: OpsSet, vm: &Vm<'_>) -> bool {
@@ -195,19 +213,13 @@ fn no_task(pointer: u64) -> Fault {
 impl Host for Join<'_> {
     #[inline(always)]
     fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        self.settle_lines(vm.mem);
-        self.settle_helper(id, vm.insns());
+        self.enter_helper(id, vm);
         schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
     #[inline(always)]
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        let (Callee { callers, what }, price) = self.state.kfuncs[index as usize];
-        self.enter_kfunc(price, vm);
-        if !self.may_call(callers, vm) {
-            self.check_kfunc(vm)?;
-        }
-        match what {
+        match self.enter_numbered(index, vm)? {
             Function::Own(own) => (own.run)(Caller::new(self, vm), args),
             Function::Generic(generic, _) => generic.call(args, vm, self),
         }

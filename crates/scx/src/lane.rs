@@ -1,14 +1,16 @@
 //! Programs in the lane: the same runs, whose commonest kernel functions act on the lane's tasks.
 //!
-//! The table of kernel functions stays the reference. What is not among the few here is done by the general core in between
-//! ([`Kernel::in_general`]).
+//! The table of kernel functions stays the reference. What asks nothing of a task runs as it is; the few here act on the lane's tasks. All
+//! else is done by the general core in between ([`Kernel::in_general`]).
 
 use crate::join::Join;
-use crate::kfunc::dsq_id;
+use crate::kfunc::{Function, dsq_id, slot_asks_tasks};
 use crate::mirror::Field;
 use crate::scheduler::BpfScheduler;
 use schedlab_base::{DsqId, DurationNs, TaskId};
 use schedlab_bpf::engine::Engine;
+use schedlab_bpf::helpers::{Env, LockKind};
+use schedlab_bpf::link::Runtime;
 use schedlab_bpf::{Fault, FuncId, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 
@@ -20,6 +22,8 @@ mod slot {
     pub(super) const INSERT_VTIME_ARGS: usize = 3;
     pub(super) const MOVE_TO_LOCAL: usize = 4;
     pub(super) const MOVE_TO_LOCAL_V2: usize = 5;
+    pub(super) const TASK_RUNNING: usize = 7;
+    pub(super) const TASK_CPU: usize = 8;
     pub(super) const TASK_SET_SLICE: usize = 9;
     pub(super) const TASK_SET_DSQ_VTIME: usize = 10;
 }
@@ -32,10 +36,18 @@ pub(crate) struct LaneJoin<'k> {
 }
 
 impl LaneJoin<'_> {
-    /// The task that a kernel function is called with, if it is the one that the callback is about.
+    /// The task that a kernel function is called with: mostly the one that the callback is about.
     #[inline(always)]
     fn task(&self, pointer: u64) -> Option<TaskId> {
-        self.join.k.ctx().op_task.filter(|_| pointer == self.pointer)
+        match self.join.k.ctx().op_task {
+            Some(task) if pointer == self.pointer => Some(task),
+            _ => self.other_task(pointer),
+        }
+    }
+
+    #[inline(never)]
+    fn other_task(&self, pointer: u64) -> Option<TaskId> {
+        self.join.living_task(pointer)
     }
 
     /// Has the general core do something for the program.
@@ -123,6 +135,16 @@ impl LaneJoin<'_> {
                 self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), b)))
             }
+            slot::TASK_RUNNING => {
+                let task = self.task(a)?;
+                self.enter::<SLOT>(vm)?;
+                Some(u64::from(self.join.k.lane_task_running(task)))
+            }
+            slot::TASK_CPU => {
+                let task = self.task(a)?;
+                self.enter::<SLOT>(vm)?;
+                Some(u64::from(self.join.k.lane_task_cpu(task).0))
+            }
             slot::TASK_SET_SLICE => {
                 let task = self.task(a)?;
                 self.enter::<SLOT>(vm)?;
@@ -148,18 +170,28 @@ fn is_on_stack(addr: u64, len: u64, vm: &Vm<'_>) -> bool {
 }
 
 impl Host for LaneJoin<'_> {
+    #[inline(always)]
     fn helper(&mut self, id: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        self.in_general(|join| join.helper(id, args, vm))
+        self.join.enter_helper(id, vm);
+        schedlab_bpf::helpers::call(id, args, vm, self)
     }
 
     fn kfunc(&mut self, index: u32, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        self.in_general(|join| join.kfunc(index, args, vm))
+        match self.join.state.kfuncs[index as usize].0.what {
+            Function::Own(own) if own.asks_tasks() => self.in_general(|join| join.kfunc(index, args, vm)),
+            Function::Own(_) => self.join.kfunc(index, args, vm),
+            Function::Generic(generic, _) => {
+                self.join.enter_numbered(index, vm)?;
+                generic.call(args, vm, self)
+            }
+        }
     }
 
     #[inline(always)]
     fn direct_kfunc<const SLOT: usize>(&mut self, args: &[u64; 5], vm: &mut Vm<'_>) -> Result<u64, Fault> {
         match self.direct::<SLOT>(args, vm) {
             Some(r0) => Ok(r0),
+            None if const { !slot_asks_tasks(SLOT) } => self.join.direct_kfunc::<SLOT>(args, vm),
             None => self.direct_in_general::<SLOT>(*args, vm),
         }
     }
@@ -180,7 +212,7 @@ impl Host for LaneJoin<'_> {
     }
 
     fn kernel_load(&mut self, addr: GuestAddr, mem: &mut Memory) -> Result<(), Fault> {
-        self.in_general(|join| join.kernel_load(addr, mem))
+        self.join.kernel_load(addr, mem)
     }
 
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
@@ -205,11 +237,105 @@ impl Host for LaneJoin<'_> {
     }
 }
 
+/// What helpers ask touches no task, or what of one stays as it is in the lane.
+impl Env for LaneJoin<'_> {
+    fn runtime(&mut self) -> &mut Runtime {
+        self.join.runtime()
+    }
+
+    fn freshen(&mut self, addresses: &[u64], vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.join.freshen(addresses, vm)
+    }
+
+    fn cpu(&self) -> u32 {
+        self.join.cpu()
+    }
+
+    #[inline(always)]
+    fn now_ns(&mut self, vm: &Vm<'_>) -> u64 {
+        self.join.now_ns(vm)
+    }
+
+    fn random_u32(&mut self) -> u32 {
+        self.join.random_u32()
+    }
+
+    fn current_task(&mut self, vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.join.current_task(vm)
+    }
+
+    fn current_pid_tgid(&mut self) -> u64 {
+        self.join.current_pid_tgid()
+    }
+
+    fn current_comm(&mut self) -> [u8; 16] {
+        self.join.current_comm()
+    }
+
+    fn read_user(&mut self, addr: u64, length: usize) -> Option<Vec<u8>> {
+        self.join.read_user(addr, length)
+    }
+
+    fn task_pt_regs(&mut self, task: u64, vm: &mut Vm<'_>) -> Result<u64, Fault> {
+        self.join.task_pt_regs(task, vm)
+    }
+
+    fn task_owner(&mut self, task: u64) -> Option<u32> {
+        self.join.task_owner(task)
+    }
+
+    fn cgroup_owner(&mut self, cgroup: u64) -> Option<u32> {
+        self.join.cgroup_owner(cgroup)
+    }
+
+    fn per_cpu_address(&mut self, variable: u64, cpu: u32) -> Option<u64> {
+        self.join.per_cpu_address(variable, cpu)
+    }
+
+    fn is_known_lock(&self, lock: GuestAddr) -> bool {
+        self.join.is_known_lock(lock)
+    }
+
+    #[inline(always)]
+    fn lock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.join.lock(lock, kind, vm)
+    }
+
+    #[inline(always)]
+    fn unlock(&mut self, lock: GuestAddr, kind: LockKind, vm: &mut Vm<'_>) -> Result<(), Fault> {
+        self.join.unlock(lock, kind, vm)
+    }
+
+    fn timer_start(&mut self, timer: u32, expires_ns: u64) {
+        self.join.timer_start(timer, expires_ns);
+    }
+
+    fn timer_cancel(&mut self, timer: u32) -> bool {
+        self.join.timer_cancel(timer)
+    }
+
+    fn defers_timers(&self) -> bool {
+        self.join.defers_timers()
+    }
+
+    fn trace(&mut self, text: &str, insns: u64) {
+        self.join.trace(text, insns);
+    }
+
+    fn jiffies(&mut self, vm: &Vm<'_>) -> u64 {
+        self.join.jiffies(vm)
+    }
+
+    fn numa_node(&self) -> u32 {
+        self.join.numa_node()
+    }
+}
+
 impl BpfScheduler {
     /// Its callbacks run compiled, and nothing is to be done before and after each.
     pub(crate) fn may_use_lane(&self) -> bool {
         let watched = self.attended || self.interleaving.is_some() || self.priorities.is_some();
-        !watched && self.engine.is_some()
+        !watched && !self.cid_form && self.engine.is_some()
     }
 
     /// [`schedlab_sim::SchedExt::lane_call`]. Inlined where the callback is known, so that its arguments go straight to where the

@@ -131,6 +131,8 @@ pub(crate) mod group {
     pub(crate) const ANY: u8 = 0;
     /// Where no run queue is locked.
     pub(crate) const UNLOCKED: u8 = 1;
+    /// Reads or changes the record of a task, which the lane has in another form. It restricts no callback.
+    pub(crate) const TASKS: u8 = 1 << 1;
     /// `ops.cpu_release()`.
     pub(crate) const CPU_RELEASE: u8 = 1 << 2;
     /// `ops.dispatch()`.
@@ -144,7 +146,7 @@ pub(crate) mod group {
     /// For code that may sleep (`KF_SLEEPABLE`). It restricts no callback.
     pub(crate) const SLEEPABLE: u8 = 1 << 7;
     /// Those that restrict callbacks.
-    pub(crate) const OF_CALLBACKS: u8 = !(CPU_FORM | SLEEPABLE);
+    pub(crate) const OF_CALLBACKS: u8 = !(CPU_FORM | SLEEPABLE | TASKS);
 }
 
 /// The groups that a callback may call while it runs.
@@ -207,6 +209,11 @@ fn callers(groups: u8, cid_form: bool) -> OpsSet {
 }
 
 impl Kfunc {
+    /// Reads or changes the record of a task.
+    pub(crate) const fn asks_tasks(&self) -> bool {
+        self.groups & group::TASKS != 0
+    }
+
     /// How many arguments it takes: its parameters, of which a test says that they are those of its prototype.
     pub(crate) fn argument_count(&self) -> u8 {
         let inside = self.prototype.split_once('(').map_or("", |(_, rest)| rest);
@@ -293,6 +300,20 @@ fn own(name: &str) -> Option<&'static Kfunc> {
 /// The slot in compiled code of the kernel function of this name, if it has one.
 pub(crate) fn slot(name: &str) -> Option<u8> {
     own(name)?.slot
+}
+
+/// Whether the kernel function of a slot reads or changes the record of a task.
+pub(crate) const fn slot_asks_tasks(slot: usize) -> bool {
+    let mut row = 0;
+    while row < table::TABLE.len() {
+        if let Some(of) = table::TABLE[row].slot
+            && of as usize == slot
+        {
+            return table::TABLE[row].asks_tasks();
+        }
+        row += 1;
+    }
+    panic!("a slot is a function's");
 }
 
 /// The kernel function of this name, for a scheduler of this form.

@@ -137,7 +137,7 @@ impl Cpus {
         mem: &mut Memory,
     ) -> Result<(), Fault> {
         let curr = match k.curr(cpu) {
-            Some(task) if k.get_task(task).is_some() => tasks.pointer(task, k, mem)?,
+            Some(task) if k.lasting(task).is_some() => tasks.pointer(task, k, mem)?,
             _ => tasks.idle(cpu),
         };
         let (from, now) = (k.cpu(cpu), k.now().0);

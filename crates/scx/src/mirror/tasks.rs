@@ -251,6 +251,9 @@ impl Tasks {
         if let Some(current) = k.ctx().current.filter(|current| *current != task) {
             self.pointer(current, k, mem)?;
         }
+        if k.is_flat() {
+            return k.in_general(|k| self.make_known(task, k, mem));
+        }
         if k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
             // Gone already, and its slot given back: a program that asks finds its parent, the
             // shell.

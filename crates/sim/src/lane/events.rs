@@ -3,7 +3,7 @@
 use super::schedule::Passed;
 use crate::event::{Event, OfCpu};
 use crate::state::kernel::Interrupt;
-use crate::state::ops::SchedExt;
+use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::Burst;
 use schedlab_base::{CpuId, TaskId, TimeNs};
@@ -116,6 +116,10 @@ impl<S: SchedExt> Sim<S> {
         self.lane_sleepers(cpu, None);
         self.k.rq_lock(cpu);
         self.k.lane_update_curr(task);
+        if self.has(OpKind::Tick) {
+            let pointer = self.lane_pointer(task);
+            self.lane_call(OpKind::Tick, Some(task), Some(cpu), [pointer, 0, 0]);
+        }
         if self.k.flat(task).slice == 0 {
             self.k.resched_curr(cpu);
         }
@@ -159,7 +163,7 @@ impl<S: SchedExt> Sim<S> {
     /// The same from there on.
     #[inline(always)]
     fn lane_leave_interrupt(&mut self, cpu: CpuId, time: TimeNs) {
-        self.lane_kicks();
+        self.k.lane_kicks();
         self.k.ctx.interrupt = Interrupt::None;
         let spent = self.k.ctx.now - time;
         let entry = &mut self.k.cpus[cpu.index()];
@@ -172,7 +176,7 @@ impl<S: SchedExt> Sim<S> {
                 burst.work = burst.work.min(left);
             }
             if self.lane_schedule(cpu) == Passed::On {
-                self.lane_kicks();
+                self.k.lane_kicks();
                 self.lane_run(cpu);
             }
         } else {

@@ -14,6 +14,7 @@
 //! Taking over and giving back takes time in proportion to the number of tasks. So after a way out the general core keeps the events for a
 //! while, the longer the fewer events the lane has had ([`crate::state::lane::Lane::ended`]).
 
+mod dispatch;
 mod events;
 mod program;
 mod queue;
@@ -36,6 +37,16 @@ const KNOWN: OpsSet = NEEDED
     .with(OpKind::SelectCpu)
     .with(OpKind::Running)
     .with(OpKind::Stopping)
+    .with(OpKind::Runnable)
+    .with(OpKind::Quiescent)
+    .with(OpKind::Tick)
+    .with(OpKind::Yield)
+    .with(OpKind::UpdateIdle)
+    .with(OpKind::CoreSchedBefore)
+    .with(OpKind::CpuAcquire)
+    .with(OpKind::CpuRelease)
+    .with(OpKind::CpuOnline)
+    .with(OpKind::CpuOffline)
     .with(OpKind::Enable)
     .with(OpKind::Disable)
     .with(OpKind::Init)
@@ -88,6 +99,7 @@ impl<S: SchedExt> Sim<S> {
                 self.take_in_general(time, event);
             } else {
                 self.lane.events += 1;
+                self.note_state(time, event);
             }
             let leaves = !self.k.is_flat() || self.k.flat.interrupted || self.k.scx.exit.is_some();
             if leaves || self.is_broken_off() {
@@ -116,8 +128,7 @@ impl<S: SchedExt> Sim<S> {
             || k.checker_on
             || k.idle_path;
         let pending = k.kicks_pending || !k.deferred.is_empty() || !scx.deferred_locals.is_empty();
-        // Where there is one CPU, none is selected.
-        let even = k.topology.even_speed && k.machine.kernel.timer_slack.0 > 0 && k.cpus.len() > 1;
+        let even = k.topology.even_speed && k.machine.kernel.timer_slack.0 > 0;
         let callbacks = scx.present.has_all(NEEDED) && KNOWN.has_all(scx.present) && ops.fits_lane();
         let whole = k.live_tasks == k.tasks_made && k.live_tasks > 0;
         loaded && !leaves && !watched && !special && !pending && even && callbacks && whole && self.cpus_fit()
@@ -151,11 +162,9 @@ impl<S: SchedExt> Sim<S> {
     #[cold]
     #[inline(never)]
     fn in_general<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
-        self.k.give_back();
+        let rows = self.k.lend();
         let result = body(self);
-        let complete = self.take_tasks_over();
-        assert!(complete, "in the middle of an event tasks stay what they are");
-        self.k.flat.interrupted = true;
+        self.k.take_back(rows);
         result
     }
 
@@ -210,5 +219,6 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
+        self.note_state(time, event);
     }
 }

@@ -26,7 +26,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(super) fn lane_run(&mut self, cpu: CpuId) {
         loop {
-            self.lane_kicks();
+            self.k.lane_kicks();
             let entry = self.k.cpu(cpu);
             if entry.need_resched {
                 if self.k.is_behind() {
@@ -53,7 +53,7 @@ impl<S: SchedExt> Sim<S> {
             match self.lane_program(cpu, task) {
                 Came::Computes => {}
                 Came::Sleeps => {
-                    self.lane_kicks();
+                    self.k.lane_kicks();
                     if self.lane_schedule(cpu) == Passed::Over {
                         return;
                     }
@@ -65,14 +65,6 @@ impl<S: SchedExt> Sim<S> {
             }
         }
         self.k.leave();
-    }
-
-    /// [`crate::Kernel::run_kicks`].
-    #[inline(always)]
-    pub(super) fn lane_kicks(&mut self) {
-        if self.k.kicks_pending {
-            self.in_general(move |sim| sim.k.run_kicks());
-        }
     }
 
     /// [`Sim::start_burst`], at even speed.

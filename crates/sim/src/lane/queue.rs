@@ -8,6 +8,7 @@ use crate::state::dsq::DsqIx;
 use crate::state::ops::OpKind;
 use crate::state::order::Place;
 use crate::state::rq::Served;
+use crate::state::scx::DispatchEntry;
 use crate::state::task::OpsState;
 use schedlab_base::{CpuId, DsqId, TaskId};
 use schedlab_trace::EventKind;
@@ -32,6 +33,12 @@ impl Kernel {
             self.insert_direct(task, dsq, (slice, 0), flags);
             return true;
         }
+        if self.takes_buffered(task, flags) {
+            let entry = DispatchEntry { task, qseq: 0, dsq, slice, vtime: 0, enq_flags: flags, site: None };
+            if self.lane_buffer(entry) {
+                return true;
+            }
+        }
         self.in_general(move |k| k.dsq_insert(task, dsq, slice, flags))
     }
 
@@ -49,16 +56,34 @@ impl Kernel {
             self.insert_direct(task, dsq, (slice, vtime), flags | SCX_ENQ_DSQ_PRIQ);
             return true;
         }
+        if self.takes_buffered(task, flags) {
+            let enq_flags = flags | SCX_ENQ_DSQ_PRIQ;
+            let entry = DispatchEntry { task, qseq: 0, dsq, slice, vtime, enq_flags, site: None };
+            if self.lane_buffer(entry) {
+                return true;
+            }
+        }
         self.in_general(move |k| k.dsq_insert_vtime(task, dsq, slice, vtime, flags))
     }
 
     /// It is the one direct dispatch of the task that is being queued, with flags that need no look.
     #[inline(always)]
     fn takes_direct(&self, task: TaskId, flags: u64) -> bool {
+        self.scx.direct == Some(Some(task)) && self.takes_insert(task, flags)
+    }
+
+    /// It is an insert of `ops.dispatch()`, with flags that need no look.
+    #[inline(always)]
+    fn takes_buffered(&self, task: TaskId, flags: u64) -> bool {
+        self.scx.direct.is_none() && self.takes_insert(task, flags)
+    }
+
+    /// The task is the scheduler's, and the flags need no look.
+    #[inline(always)]
+    fn takes_insert(&self, task: TaskId, flags: u64) -> bool {
         let rare = SCX_ENQ_INTERNAL_MASK | SCX_ENQ_IMMED | SCX_ENQ_RESCUE;
         let known = self.flat.tasks[task.index()].scx_flags & SCX_TASK_STATE_MASK >= SCX_TASK_INIT;
-        let plain = flags & rare == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0;
-        self.scx.direct == Some(Some(task)) && known && plain
+        flags & rare == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 && known
     }
 
     #[inline(always)]
@@ -74,16 +99,28 @@ impl Kernel {
     /// `scx_bpf_dsq_move_to_local()`.
     #[inline(always)]
     pub fn lane_move_to_local(&mut self, id: DsqId, flags: u64) -> bool {
-        let known =
-            flags == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 && self.scx.buffer.is_empty();
+        let plain = flags == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0;
         match self.user_dsq(id) {
-            Some(ix) if known && self.dsq(ix).cursors == 0 => {
+            Some(ix) if plain => {
+                self.lane_flush(self.ctx.cpu);
                 let moved = self.lane_consume(self.ctx.cpu, ix);
                 self.scx.nr_dispatched += u32::from(moved);
                 moved
             }
             _ => self.in_general(move |k| k.dsq_move_to_local(id, flags)),
         }
+    }
+
+    /// `scx_bpf_task_cpu()`.
+    #[inline(always)]
+    pub fn lane_task_cpu(&self, task: TaskId) -> CpuId {
+        self.flat.tasks[task.index()].cpu
+    }
+
+    /// `scx_bpf_task_running()`.
+    #[inline(always)]
+    pub fn lane_task_running(&self, task: TaskId) -> bool {
+        self.flat.tasks[task.index()].on_cpu
     }
 
     /// `scx_bpf_task_set_slice()`.
@@ -187,9 +224,9 @@ impl Kernel {
         self.emit(EventKind::DsqInsert { task, dsq: id });
     }
 
-    /// [`Kernel::unlink`], of a task on a queue that no iterator stands on.
+    /// [`Kernel::unlink`].
     #[inline(always)]
-    fn lane_unlink(&mut self, ix: DsqIx, task: TaskId) {
+    pub(super) fn lane_unlink(&mut self, ix: DsqIx, task: TaskId) {
         let (dsq, tasks) = (&mut self.dsqs[ix.0 as usize], &mut self.flat.tasks);
         let entry = &mut tasks[task.index()];
         entry.dsq = None;
@@ -206,6 +243,9 @@ impl Kernel {
             None => dsq.tail = prev,
         }
         dsq.nr -= 1;
+        if dsq.cursors > 0 {
+            self.step_cursors_back(ix, task, (prev, next));
+        }
     }
 
     /// [`Kernel::dispatch_dequeue`].
@@ -244,8 +284,10 @@ impl Kernel {
 
     /// [`Kernel::move_to_rq`].
     #[inline(always)]
-    fn lane_move_to_rq(&mut self, task: TaskId, cpu: CpuId) {
-        let from = self.flat(task).cpu;
+    pub(super) fn lane_move_to_rq(&mut self, task: TaskId, cpu: CpuId) {
+        let entry = self.flat(task);
+        assert!(!entry.on_cpu, "a running task does not migrate");
+        let from = entry.cpu;
         if from != self.ctx.cpu {
             self.rq_lock(from);
             self.rq_unlock(from);

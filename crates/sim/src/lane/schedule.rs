@@ -106,6 +106,10 @@ impl<S: SchedExt> Sim<S> {
         entry.change_scx_flags(0, SCX_TASK_IN_CUSTODY);
         self.k.lane_update_curr(task);
         self.lane_stopping(cpu, task, false);
+        if self.has(OpKind::Quiescent) {
+            let args = [self.lane_pointer(task), SCX_DEQ_SLEEP | DEQUEUE_NOCLOCK, 0];
+            self.lane_call(OpKind::Quiescent, Some(task), Some(cpu), args);
+        }
         let entry = self.k.flat(task);
         entry.change_scx_flags(SCX_TASK_DEQD_FOR_SLEEP, SCX_TASK_QUEUED);
         if entry.dsq.is_some() {
@@ -170,9 +174,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.scx.nr_dispatched = 0;
             let pointer = prev.map_or(0, |prev| self.lane_pointer(prev));
             self.lane_call(OpKind::Dispatch, prev, Some(cpu), [u64::from(cpu.0), pointer, 0]);
-            if !self.k.scx.buffer.is_empty() {
-                self.in_general(move |sim| sim.k.flush_dispatch_buffer(cpu));
-            }
+            self.k.lane_flush(cpu);
             if prev.is_some_and(|prev| self.k.flat(prev).has_time()) {
                 return true;
             }
@@ -195,13 +197,24 @@ impl<S: SchedExt> Sim<S> {
             self.lane_put_prev(cpu, prev, next);
         }
         if prev.is_some() != next.is_some() {
-            self.switch_idle(cpu, prev, next);
+            self.lane_update_idle(cpu, next.is_none());
         }
         if let Some(next) = next {
             self.lane_set_next(cpu, next);
         }
         self.clear_resched(cpu);
         self.lane_context_switch(cpu, (prev, next), voluntary);
+    }
+
+    /// [`Sim::update_idle`].
+    #[inline(always)]
+    fn lane_update_idle(&mut self, cpu: CpuId, idle: bool) {
+        if self.k.scx.builtin_idle {
+            self.k.idle_update(cpu, idle);
+        }
+        if self.has(OpKind::UpdateIdle) {
+            self.lane_call(OpKind::UpdateIdle, None, Some(cpu), [u64::from(cpu.0), u64::from(idle), 0]);
+        }
     }
 
     /// [`Sim::ext_put_prev`].

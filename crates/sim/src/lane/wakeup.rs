@@ -25,8 +25,13 @@ impl<S: SchedExt> Sim<S> {
         entry.show_waking();
         let prev = entry.cpu;
         self.k.lane_charge(self.k.machine.costs.wakeup);
-        let cpu = self.lane_select(task, prev);
-        let mut flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK | SCX_ENQ_CPU_SELECTED;
+        let mut flags = SCX_ENQ_WAKEUP | ENQUEUE_NOCLOCK;
+        let mut cpu = prev;
+        // A task that may run on one CPU needs no choice.
+        if self.k.cpus.len() > 1 {
+            cpu = self.lane_select(task, prev);
+            flags |= SCX_ENQ_CPU_SELECTED;
+        }
         if cpu != prev {
             flags |= ENQUEUE_MIGRATED;
             self.k.lane_set_task_cpu(task, cpu);
@@ -34,10 +39,10 @@ impl<S: SchedExt> Sim<S> {
         self.k.lane_acquire(move |k| &mut k.cpus[cpu.index()].lock);
         self.lane_enqueue(cpu, task, flags);
         let entry = self.k.flat(task);
-        let selected = entry.selected_cpu;
+        let fallback = flags & SCX_ENQ_CPU_SELECTED != 0 && entry.selected_cpu != cpu.0 as i32;
         entry.show_on_rq();
         entry.set_woken();
-        self.k.scx.events.select_cpu_fallback += u64::from(selected != cpu.0 as i32);
+        self.k.scx.events.select_cpu_fallback += u64::from(fallback);
         if self.k.curr(cpu).is_none() {
             self.k.resched_curr(cpu);
         }
@@ -92,7 +97,12 @@ impl<S: SchedExt> Sim<S> {
         assert!(entry.scx_flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
         entry.on_rq = true;
         entry.change_scx_flags(SCX_TASK_QUEUED, 0);
-        if self.k.lane_count_running(cpu) == 1 {
+        let is_first = self.k.lane_count_running(cpu) == 1;
+        if self.has(OpKind::Runnable) {
+            let args = [self.lane_pointer(task), flags, 0];
+            self.lane_call(OpKind::Runnable, Some(task), Some(cpu), args);
+        }
+        if is_first {
             self.k.server_start(cpu, Served::Ext);
         }
         self.lane_do_enqueue(cpu, task, flags);

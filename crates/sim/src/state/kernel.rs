@@ -2,6 +2,7 @@
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
 use crate::class::fair::balance::Balancing;
+use crate::class::fair::group::FairGroups;
 use crate::event::lock::Timeline;
 use crate::event::{Event, EventQueue};
 use crate::exec::UserMemory;
@@ -12,6 +13,7 @@ use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
 use crate::state::flat::Flat;
+use crate::state::group::Groups;
 use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
@@ -184,6 +186,8 @@ pub struct Kernel {
     pub(crate) refusal: Option<String>,
     /// What a paused callback holds.
     pub(crate) held: Held,
+    pub(crate) groups: Groups,
+    pub(crate) fair_groups: FairGroups,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -283,6 +287,8 @@ impl Kernel {
             dl_admitted: Admitted::default(),
             refusal: None,
             held: Held::default(),
+            groups: Groups::new(&[]),
+            fair_groups: FairGroups::default(),
             machine,
             cpus,
         }
@@ -383,16 +389,26 @@ impl Kernel {
     /// [`Kernel::get_task`] for ids from elsewhere.
     #[inline]
     pub fn task(&self, id: TaskId) -> &Task {
+        debug_assert!(!self.is_flat(), "the lane has {id}");
         self.tasks.living(id)
     }
 
     #[inline]
     pub(crate) fn task_mut(&mut self, id: TaskId) -> &mut Task {
+        debug_assert!(!self.is_flat(), "the lane has {id}");
         self.tasks.living_mut(id)
     }
 
     /// The task `id`, if it exists and is not yet gone.
     pub fn get_task(&self, id: TaskId) -> Option<&Task> {
+        debug_assert!(!self.is_flat(), "the lane has {id}");
+        self.tasks.get(id)
+    }
+
+    /// The task `id`, if it exists and is not yet gone, to be asked for what stays as it is while the lane has it: numbers, name,
+    /// class, CPUs that it may use.
+    #[inline]
+    pub fn lasting(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id)
     }
 
@@ -403,13 +419,13 @@ impl Kernel {
         }
         let id = TaskId(u32::try_from(pid.checked_sub(FIRST_PID)?).ok()?);
         // The scheduler's user space has a pid of its own, and no other.
-        self.get_task(id).filter(|task| task.pid == pid).map(|task| task.id)
+        self.lasting(id).filter(|task| task.pid == pid).map(|task| task.id)
     }
 
     /// The task with this `scx.tid`, if it lives.
     pub fn task_by_tid(&self, tid: u64) -> Option<TaskId> {
         let id = TaskId(u32::try_from(tid.checked_sub(1)?).ok()?);
-        self.get_task(id).map(|task| task.id)
+        self.lasting(id).map(|task| task.id)
     }
 
     /// The living tasks in creation order.

@@ -92,7 +92,7 @@ impl Kernel {
     ) -> Vec<Beside> {
         let allowed = |cpu: CpuId, task: TaskId| {
             self.is_online(cpu)
-                && self.get_task(task).is_some_and(|task| {
+                && self.lasting(task).is_some_and(|task| {
                     // Deadline tasks may be throttled meanwhile, and real-time ones of older kernels.
                     let throttled = task.class == SchedClass::Dl
                         || task.class == SchedClass::Rt && self.rt_throttling.runtime.is_some();

@@ -4,11 +4,34 @@ use crate::Kernel;
 use crate::class::ext::queue::Insert;
 use crate::state::dsq::DsqIx;
 use crate::state::order::seq_before;
-use schedlab_base::{DsqId, TaskId};
+use schedlab_base::{CpuId, DsqId, TaskId};
+
+/// How a task stands on its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    dsq: Option<DsqIx>,
+    prev: Option<TaskId>,
+    next: Option<TaskId>,
+    seq: u32,
+    /// The task's CPU.
+    home: CpuId,
+}
 
 impl Kernel {
+    /// How a task stands on its queue, whichever core has it.
+    fn standing(&self, task: TaskId) -> Standing {
+        if let Some(flat) = self.flat.tasks.get(task.index()) {
+            let (prev, next) = (flat.dsq_prev, flat.dsq_next);
+            return Standing { dsq: flat.dsq, prev, next, seq: flat.dsq_seq, home: flat.cpu };
+        }
+        let entry = self.task(task);
+        let scx = &entry.scx;
+        let (prev, next) = (scx.dsq_prev, scx.dsq_next);
+        Standing { dsq: scx.dsq, prev, next, seq: scx.dsq_seq, home: entry.cpu }
+    }
+
     /// Iterators that stand on a task which leaves its queue step back; its neighbours were these.
-    pub(super) fn step_cursors_back(
+    pub(crate) fn step_cursors_back(
         &mut self,
         ix: DsqIx,
         task: TaskId,
@@ -31,17 +54,17 @@ impl Kernel {
         self.dsq_lock(ix);
         let (head, tail) = (self.dsq(ix).head, self.dsq(ix).tail);
         let mut at = match (cursor.at, cursor.reverse) {
-            (Some(at), false) => self.task(at).scx.dsq_next,
-            (Some(at), true) => self.task(at).scx.dsq_prev,
+            (Some(at), false) => self.standing(at).next,
+            (Some(at), true) => self.standing(at).prev,
             (None, false) => head,
             (None, true) => tail,
         };
         while let Some(task) = at {
-            let scx = &self.task(task).scx;
-            if !seq_before(cursor.seq, scx.dsq_seq) {
+            let standing = self.standing(task);
+            if !seq_before(cursor.seq, standing.seq) {
                 break;
             }
-            at = if cursor.reverse { scx.dsq_prev } else { scx.dsq_next };
+            at = if cursor.reverse { standing.prev } else { standing.next };
         }
         self.cursors[index].at = at;
         self.cursors[index].finished = at.is_none();
@@ -54,12 +77,18 @@ impl Kernel {
         let cursor = self.cursors[index];
         let Some(src) = cursor.dsq else { return false };
         let cpu = self.ctx.cpu;
-        let found = self.get_task(task).map(|task| (task.scx.dsq, task.scx.dsq_seq, task.cpu));
-        let Some((Some(at), seq, home)) = found else { return false };
-        if at != src || seq_before(cursor.seq, seq) {
+        if self.lasting(task).is_none() {
+            return false;
+        }
+        let Standing { dsq, seq, home, .. } = self.standing(task);
+        if dsq != Some(src) || seq_before(cursor.seq, seq) {
             return false;
         }
         let ix = self.dsq_for_dispatch(cpu, dst, home);
+        if self.is_flat() {
+            self.lane_cursor_move((cursor, src, ix), (home, task), flags);
+            return true;
+        }
         if let Some(vtime) = cursor.vtime {
             self.task_mut(task).set_dsq_vtime(vtime);
         }

@@ -144,12 +144,13 @@ impl Kernel {
 
     #[inline(never)]
     fn may_select_here(&mut self, task: TaskId) -> bool {
-        let entry = self.task(task);
+        let entry = self.lasting(task).expect("a CPU is selected for a task that lives");
+        let cpu = if self.is_flat() { self.lane_task_cpu(task) } else { entry.cpu };
         let problem = match (self.ctx.op, self.ctx.rq) {
             (OpKind::SelectCpu, _) if self.ctx.op_task != Some(task) => {
                 "called on a task not being operated on".to_string()
             }
-            (_, Some(held)) if held != entry.cpu => {
+            (_, Some(held)) if held != cpu => {
                 format!("select_cpu kfunc called cross-task on {}[{}]", entry.name(), entry.pid)
             }
             _ => return true,
@@ -327,7 +328,7 @@ impl Kernel {
         limit: Option<&CpuMask>,
         flags: u64,
     ) -> Option<CpuId> {
-        let entry = self.task(task);
+        let entry = self.lasting(task).expect("a CPU is selected for a task that lives");
         // Most tasks may use every CPU; their masks need not be looked at.
         let everywhere = entry.nr_cpus_allowed as usize == self.cpus.len();
         let allowed = match limit {
@@ -416,7 +417,8 @@ impl Kernel {
         if allowed.contains(prev) && shares && self.idle_test_and_clear(prev) {
             return Some(prev);
         }
-        let exiting = self.ctx.current.is_some_and(|task| self.task(task).is_exiting());
+        let exiting =
+            self.ctx.current.and_then(|task| self.lasting(task)).is_some_and(|task| task.is_exiting());
         let node = self.idle_node_of(here);
         let near = flags & SCX_PICK_IDLE_IN_NODE == 0 || node == self.idle_node_of(prev);
         let alone = self.dsq(self.dsq_local(here)).nr == 0;

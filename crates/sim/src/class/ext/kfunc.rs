@@ -163,6 +163,9 @@ impl Kernel {
         if self.scx.exit.is_some() {
             return false;
         }
+        if self.is_flat() && flags & SCX_ENQ_IMMED != 0 {
+            return self.in_general(|k| k.iter_move(iter, task, dst, enq_flags, internal));
+        }
         let moved = self.cursor_move(index, task, dst, flags | internal);
         self.cursors[index].slice = None;
         self.cursors[index].vtime = None;

@@ -478,7 +478,7 @@ impl Kernel {
 
     /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task
     /// is still the one that was meant.
-    fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::scx::DispatchEntry) {
+    pub(crate) fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::scx::DispatchEntry) {
         let Some(task) = self.get_task(entry.task) else { return };
         if task.scx.ops_state != OpsState::Queued || task.scx.ops_qseq != entry.qseq {
             return;
