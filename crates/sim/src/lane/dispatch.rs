@@ -37,7 +37,7 @@ impl Kernel {
             return;
         }
         if entry.enq_flags & SCX_ENQ_IMMED != 0 {
-            return self.in_general(|k| k.finish_dispatch(cpu, entry));
+            return self.in_general(move |k| k.finish_dispatch(cpu, entry));
         }
         let home = task.cpu;
         task.set_ops_state(OpsState::Dispatching);
@@ -86,7 +86,7 @@ impl Kernel {
             entry.set_slice(slice);
         }
         let vtime = entry.dsq_vtime;
-        self.acquire(|k| &mut k.dsqs[src.0 as usize].lock);
+        self.lane_acquire(move |k| &mut k.dsqs[src.0 as usize].lock);
         self.lane_unlink(src, task);
         let now = self.ctx.now;
         self.dsqs[src.0 as usize].lock.release(now);

@@ -23,7 +23,7 @@ impl Kernel {
         if selects && wake_flags & SCX_WAKE_SYNC == 0 {
             return self.select_cpu_dfl(task, prev_cpu, wake_flags);
         }
-        self.in_general(|k| k.select_cpu_dfl(task, prev_cpu, wake_flags))
+        self.in_general(move |k| k.select_cpu_dfl(task, prev_cpu, wake_flags))
     }
 
     /// `scx_bpf_dsq_insert()`.
@@ -39,7 +39,7 @@ impl Kernel {
                 return true;
             }
         }
-        self.in_general(|k| k.dsq_insert(task, dsq, slice, flags))
+        self.in_general(move |k| k.dsq_insert(task, dsq, slice, flags))
     }
 
     /// `scx_bpf_dsq_insert_vtime()`.
@@ -63,7 +63,7 @@ impl Kernel {
                 return true;
             }
         }
-        self.in_general(|k| k.dsq_insert_vtime(task, dsq, slice, vtime, flags))
+        self.in_general(move |k| k.dsq_insert_vtime(task, dsq, slice, vtime, flags))
     }
 
     /// It is the one direct dispatch of the task that is being queued, with flags that need no look.
@@ -107,7 +107,7 @@ impl Kernel {
                 self.scx.nr_dispatched += u32::from(moved);
                 moved
             }
-            _ => self.in_general(|k| k.dsq_move_to_local(id, flags)),
+            _ => self.in_general(move |k| k.dsq_move_to_local(id, flags)),
         }
     }
 
@@ -151,7 +151,7 @@ impl Kernel {
     pub(super) fn lane_dispatch_enqueue(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
         let local = self.dsq(ix).local;
         if local.is_none() {
-            self.acquire(|k| &mut k.dsqs[ix.0 as usize].lock);
+            self.lane_acquire(move |k| &mut k.dsqs[ix.0 as usize].lock);
         }
         let flags = self.vet_order(ix, insert.flags);
         let insert = Insert { flags, ..insert };
@@ -257,7 +257,7 @@ impl Kernel {
         if plain && self.dsq(ix).local.is_some() {
             self.lane_unlink(ix, task);
         } else {
-            self.in_general(|k| k.dispatch_dequeue(task));
+            self.in_general(move |k| k.dispatch_dequeue(task));
         }
     }
 
@@ -267,7 +267,7 @@ impl Kernel {
         if self.dsq(ix).nr == 0 {
             return false;
         }
-        self.acquire(|k| &mut k.dsqs[ix.0 as usize].lock);
+        self.lane_acquire(move |k| &mut k.dsqs[ix.0 as usize].lock);
         let found = self.dsq(ix).head.filter(|_| self.scx.exit.is_none());
         if let Some(task) = found {
             self.lane_unlink(ix, task);
@@ -315,16 +315,27 @@ impl Kernel {
         self.emit(EventKind::SchedMigrate { task, from, to });
     }
 
-    /// [`Kernel::scx_update_curr`].
+    /// [`Kernel::count_running`] of a task of sched_ext that is queued; how many there are.
     #[inline(always)]
-    pub(super) fn lane_update_curr(&mut self, task: TaskId) {
+    pub(super) fn lane_count_running(&mut self, cpu: CpuId) -> u32 {
+        self.total_running += 1;
+        let entry = &mut self.cpus[cpu.index()];
+        entry.nr_running += 1;
+        entry.scx_nr_running += 1;
+        entry.scx_nr_running
+    }
+
+    /// [`Kernel::scx_update_curr`]; true if the task is queued and has time left.
+    #[inline(always)]
+    pub(super) fn lane_update_curr(&mut self, task: TaskId) -> bool {
         let now = self.ctx.now;
         let entry = self.flat(task);
         let delta = entry.charge_runtime(now);
         if entry.slice != SCX_SLICE_INF {
             entry.set_slice(entry.slice.saturating_sub(delta));
         }
-        let cpu = entry.cpu;
+        let (cpu, has_time) = (entry.cpu, entry.has_time());
         self.server_update(cpu, Served::Ext, delta);
+        has_time
     }
 }
