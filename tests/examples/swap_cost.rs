@@ -92,6 +92,7 @@ fn calls(name: &str, rounds: u64) -> Scenario {
         affinity: None,
         working_set_kib: 0,
         background: false,
+        group: None,
         kernel_thread: false,
     });
     scenario

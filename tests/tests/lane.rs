@@ -2,9 +2,14 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
+#[path = "lane/reports.rs"]
+mod reports;
+#[path = "lane/steps.rs"]
+mod steps;
+
 use schedlab_base::{DurationNs, Machine, Prng};
 use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, Core, run};
+use schedlab_sim::{Class, Config, Core, RunResult, SharedStates, run};
 use schedlab_tests::{has_clang, root, shipped, shipped_with_swap};
 use schedlab_workload::catalog;
 
@@ -18,8 +23,14 @@ struct Case {
     settings: Vec<(String, String)>,
 }
 
-/// All that a run gave, in words, and how many events were taken in the lane.
-fn outcome(name: &str, object: &[u8], case: &Case, core: Core) -> (String, u64) {
+/// Runs it in that core.
+fn run_in(
+    core: Core,
+    name: &str,
+    object: &[u8],
+    case: &Case,
+    states: Option<SharedStates>,
+) -> RunResult<BpfScheduler> {
     let mut machine = Machine::uniform("lane", case.cpus);
     // A price of nothing would not show whether it is charged.
     let costs = &mut machine.costs;
@@ -28,9 +39,14 @@ fn outcome(name: &str, object: &[u8], case: &Case, core: Core) -> (String, u64) 
     let options = LoadOptions { settings: case.settings.clone(), ..LoadOptions::default() };
     let scheduler = BpfScheduler::load(name, object, &options, &machine).expect("it loads");
     let scenario = catalog::build(&case.workload, case.seed).expect("a workload of the catalogue");
-    let config =
-        Config { core, limit: Some(case.length), outlive_exit: true, ..Config::new(machine, case.seed) };
-    let result = run(&config, &scenario, Class::Ext(scheduler)).expect("it runs");
+    let limit = Some(case.length);
+    let config = Config { core, states, limit, outlive_exit: true, ..Config::new(machine, case.seed) };
+    run(&config, &scenario, Class::Ext(scheduler)).expect("it runs")
+}
+
+/// All that a run gave, in words, and how many events were taken in the lane.
+fn outcome(name: &str, object: &[u8], case: &Case, core: Core) -> (String, u64) {
+    let result = run_in(core, name, object, case, None);
     let scheduler = result.scheduler.as_ref().expect("it is given back");
     let seen =
         (scheduler.callback_costs(), scheduler.counters(), scheduler.tables(), scheduler.changed_integers());

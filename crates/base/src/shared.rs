@@ -78,6 +78,7 @@ impl<T, const LEN: usize> fmt::Debug for Place<T, LEN> {
 pub struct Shared<const LEN: usize> {
     at: NonNull<u8>,
     /// Whose memory it is: there as long as this is.
+    #[expect(dead_code, reason = "it is kept, not read")]
     keep: Arc<dyn Any + Send + Sync>,
 }
 
@@ -118,11 +119,20 @@ impl<const LEN: usize> Shared<LEN> {
         // SAFETY: `place` was checked to be aligned and to lie in `LEN` bytes, which `keep` keeps.
         unsafe { value.store(self.at.as_ptr().add(place.offset)) }
     }
+
+    /// A number for what the record says, by FNV-1a.
+    fn digest(&self) -> u64 {
+        (0..LEN).fold(0xcbf2_9ce4_8422_2325, |digest, offset| {
+            // SAFETY: the byte is one of `LEN`, which `keep` keeps; what others do with it meanwhile is no data race.
+            let byte = unsafe { AtomicU8::from_ptr(self.at.as_ptr().add(offset)) }.load(Ordering::Relaxed);
+            (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
 }
 
 impl<const LEN: usize> fmt::Debug for Shared<LEN> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("kept", &Arc::strong_count(&self.keep)).finish_non_exhaustive()
+        f.debug_struct("Shared").field("digest", &self.digest()).finish_non_exhaustive()
     }
 }
 

@@ -64,6 +64,7 @@ fn task(name: &str, program: u32, process: u32) -> TaskSpec {
         affinity: None,
         working_set_kib: 0,
         background: false,
+        group: None,
         kernel_thread: false,
     }
 }
@@ -81,6 +82,8 @@ fn scenario(programs: Vec<ProgramBuilder>, tasks: Vec<TaskSpec>) -> Scenario {
         disks: Vec::new(),
         listeners: 0,
         changes: Vec::new(),
+        groups: Vec::new(),
+        group_changes: Vec::new(),
         tasks,
         polls: Vec::new(),
         words: 0,

@@ -30,6 +30,7 @@ pub use run::{Class, Config, Remainder, RunResult, SimError, run};
 pub use state::charge::CostTotals;
 pub use state::cpu::Cpu;
 pub use state::dsq::DsqIter;
+pub use state::group::{Group, GroupIx, GroupLife, Groups};
 pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
 pub use state::lane::Core;
 pub use state::ops::{
@@ -37,6 +38,7 @@ pub use state::ops::{
     UserSpaceTask, UserSpaceTurn,
 };
 pub use state::scx::EventCounters;
+pub use state::states::{SharedStates, States};
 pub use state::task::{
     FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,
     TASK_BYTES, Task, USER_SPACE_PID, Writer,

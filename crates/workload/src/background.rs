@@ -121,6 +121,7 @@ impl Scenario {
             affinity: affinity.map(Box::new),
             working_set_kib: 0,
             background: true,
+            group: None,
             kernel_thread,
         });
     }

@@ -12,6 +12,7 @@ pub mod rtapp;
 
 mod background;
 mod cursor;
+mod group;
 mod measure;
 mod mechanisms;
 mod program;
@@ -19,13 +20,17 @@ mod scenario;
 
 pub use background::STARTERS;
 pub use cursor::{CURSOR_WORDS, Cursor};
+pub use group::{
+    DEEPEST_GROUP, DEFAULT_WEIGHT, GroupChange, GroupSettings, GroupSpec, LARGEST_WEIGHT, LONGEST_PERIOD,
+    MOST_GROUPS, Quota, SHORTEST_PERIOD,
+};
 pub use measure::{
     CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanFigure, SpanId, SpanSample, Spans, TimeUnit,
 };
 pub use program::{
-    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, ListenerId, LockId, MAX_SHARED_TIMERS,
-    MAX_TIMERS, Op, PollId, Program, ProgramBuilder, ProgramError, ProgramId, SemId, TaskRef, TimerSlot,
-    WordId,
+    Amount, BarrierId, ChangeId, ChannelId, CondId, DiskId, GroupChangeId, GroupId, ListenerId, LockId,
+    MAX_SHARED_TIMERS, MAX_TIMERS, Op, PollId, Program, ProgramBuilder, ProgramError, ProgramId, SemId,
+    TaskRef, TimerSlot, WordId,
 };
 pub use scenario::{
     Attribute, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, MOST_TASKS, PollKind,

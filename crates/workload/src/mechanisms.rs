@@ -80,6 +80,7 @@ impl Scenario {
             Op::RunKernel(_) => vec!["kernel-work"],
             Op::Yield => vec!["yield"],
             Op::Set { change, .. } => of_attribute(&self.changes[change.index()]).into_iter().collect(),
+            Op::SetGroup { .. } => vec!["groups"],
             Op::Hotplug { .. } => vec!["hotplug"],
             Op::Loop(_)
             | Op::EndLoop
@@ -115,6 +116,7 @@ fn of_attribute(attribute: &Attribute) -> Option<&'static str> {
         Attribute::Nice(_) => Some("nice"),
         Attribute::Policy(policy) => of_policy(*policy),
         Attribute::Affinity(_) => Some("affinity"),
+        Attribute::Group(_) => Some("groups"),
     }
 }
 
@@ -124,6 +126,7 @@ fn of_task(task: &TaskSpec) -> impl Iterator<Item = &'static str> {
         (task.slice.is_some(), "slice"),
         (task.affinity.is_some(), "affinity"),
         (task.working_set_kib > 0, "working-set"),
+        (task.group.is_some(), "groups"),
     ];
     of_policy(task.policy).into_iter().chain(flags.into_iter().filter(|(is, _)| *is).map(|(_, name)| name))
 }

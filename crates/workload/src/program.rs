@@ -69,6 +69,14 @@ index!(
     ChangeId
 );
 index!(
+    /// A group below the root, by its place in the scenario's list.
+    GroupId
+);
+index!(
+    /// A change of a group, by its place in the scenario's list.
+    GroupChangeId
+);
+index!(
     /// A task that exists when the scenario starts, by its place in the list.
     TaskRef
 );
@@ -257,13 +265,21 @@ pub enum Op {
     },
     /// Replaces the process image (`execve`); the program continues.
     Exec,
-    /// Changes a task's nice value, policy or affinity (`setpriority`, `sched_setscheduler`, `sched_setaffinity`).
-    /// Does nothing to a task that has ended, nor with CPUs that the machine lacks.
+    /// Changes a task's nice value, policy, affinity or group (`setpriority`, `sched_setscheduler`, `sched_setaffinity`, a
+    /// write to `cgroup.threads`). Does nothing to a task that has ended, nor with CPUs that the machine lacks or a group
+    /// that is not there.
     Set {
         /// Whose; the task's own without.
         task: Option<TaskRef>,
         /// What it becomes.
         change: ChangeId,
+    },
+    /// Makes, changes or removes a group (a file or a directory below `/sys/fs/cgroup`).
+    SetGroup {
+        /// Which group.
+        group: GroupId,
+        /// What becomes of it.
+        change: GroupChangeId,
     },
     /// Takes a CPU offline, or brings it back (`/sys/devices/system/cpu/cpuN/online`), which takes root on a real kernel.
     /// Does nothing where it is as wanted.

@@ -4,8 +4,11 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, Goal, Nice, Policy};
 use std::collections::BTreeSet;
 use std::fmt;
 
+use crate::group::{GroupChange, GroupSpec, MOST_GROUPS, check_path, check_settings, check_weight};
 use crate::measure::{MetricSpec, SeriesSpec, Spans};
-use crate::program::{Amount, ChannelId, LockId, MAX_SHARED_TIMERS, Op, Program, ProgramId, SemId};
+use crate::program::{
+    Amount, ChannelId, GroupChangeId, GroupId, LockId, MAX_SHARED_TIMERS, Op, Program, ProgramId, SemId,
+};
 
 /// Most tasks that a workload starts with. Chosen: a million, which leaves room for the kernel's own below
 /// [`schedlab_base::MAX_TASKS`].
@@ -134,6 +137,8 @@ pub enum Attribute {
     Policy(Policy),
     /// The CPUs it may use; ignored when the machine has none of them.
     Affinity(CpuMask),
+    /// The group that it is in; the root without.
+    Group(Option<GroupId>),
 }
 
 /// Tasks of one process share an address space.
@@ -167,6 +172,8 @@ pub struct TaskSpec {
     pub working_set_kib: u32,
     /// Background load: does not keep the run alive ([`End::ForegroundExit`]).
     pub background: bool,
+    /// The group that it starts in, and its children after it; the root without.
+    pub group: Option<GroupId>,
     /// A thread of the kernel: no address space of its own. Only the simulator can make one; a real run has an ordinary
     /// process in its place.
     pub kernel_thread: bool,
@@ -197,6 +204,9 @@ pub enum End {
 /// The task that makes a workload file's changes.
 pub(crate) const CHANGER: &str = "changes";
 
+/// Why a task cannot be in a group: cgroup v2 wants no tasks in a group whose children have controllers.
+const NO_HOME: &str = "a group with groups in it has no tasks (cgroup v2)";
+
 /// A complete workload with parameters and seed applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -226,6 +236,10 @@ pub struct Scenario {
     pub listeners: u32,
     /// Changes of attributes by [`crate::ChangeId`].
     pub changes: Vec<Attribute>,
+    /// Groups below the root by [`GroupId`], parents first.
+    pub groups: Vec<GroupSpec>,
+    /// Changes of groups by [`crate::GroupChangeId`].
+    pub group_changes: Vec<GroupChange>,
     /// The tasks at the start. They become runnable in this order at time 0,
     /// forked by a common parent (the shell, which is not part of the results).
     pub tasks: Vec<TaskSpec>,
@@ -274,6 +288,8 @@ impl Scenario {
             disks: Vec::new(),
             listeners: 0,
             changes: Vec::new(),
+            groups: Vec::new(),
+            group_changes: Vec::new(),
             tasks: Vec::new(),
             child: ChildSpec { working_set_kib: 0, reset_on_fork: false },
             counters: 0,
@@ -331,7 +347,11 @@ impl Scenario {
         if self.tasks.is_empty() {
             return Err(ScenarioError(format!("{}: a scenario needs at least one task", self.name)));
         }
+        self.check_groups()?;
+        let inner: BTreeSet<GroupId> = self.groups.iter().filter_map(|group| group.parent).collect();
         for task in &self.tasks {
+            self.check_start(task, &inner)
+                .map_err(|text| ScenarioError(format!("task {}: {text}", task.name)))?;
             if task.program.index() >= self.programs.len() {
                 return Err(ScenarioError(format!("task {}: no program {}", task.name, task.program.0)));
             }
@@ -408,13 +428,80 @@ impl Scenario {
                 if matches!(self.changes[change.index()], Attribute::Affinity(mask) if mask.is_empty()) {
                     return Err("an empty affinity mask");
                 }
+                if let Attribute::Group(Some(group)) = self.changes[change.index()] {
+                    self.check_home(group)?;
+                }
                 task.map_or(Ok(()), |task| known(task.index(), self.tasks.len()))
             }
+            Op::SetGroup { group, change } => self.check_group_change(group, change),
             Op::Hotplug { cpu: CpuId(0), .. } => Err("CPU 0 stays online"),
             Op::Fork { program } => known(program.index(), self.programs.len()),
             Op::Count { counter, .. } => known(counter.0 as usize, self.counters as usize),
             Op::SpanBegin(span) | Op::SpanEnd(span) => known(span.0 as usize, self.spans as usize),
             _ => Ok(()),
+        }
+    }
+
+    /// Tasks can be in the group.
+    fn check_home(&self, group: GroupId) -> Result<(), &'static str> {
+        known(group.index(), self.groups.len())?;
+        let inner = self.groups.iter().any(|other| other.parent == Some(group));
+        if inner { Err(NO_HOME) } else { Ok(()) }
+    }
+
+    fn check_group_change(&self, group: GroupId, change: GroupChangeId) -> Result<(), &'static str> {
+        known(group.index(), self.groups.len())?;
+        known(change.index(), self.group_changes.len())?;
+        match self.group_changes[change.index()] {
+            GroupChange::Weight(weight) if check_weight(weight).is_err() => Err("a weight is 1 to 10000"),
+            GroupChange::Cpus(mask) if mask.is_empty() => Err("an empty set of CPUs"),
+            GroupChange::Make if !self.groups[group.index()].later => {
+                Err("only a group with later = true can be made by a program")
+            }
+            GroupChange::Remove if self.groups.iter().any(|other| other.parent == Some(group)) => {
+                Err("a group with groups in it cannot be removed")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_groups(&self) -> Result<(), ScenarioError> {
+        if self.groups.len() > MOST_GROUPS {
+            let text = format!("{} groups, at most {MOST_GROUPS} are supported", self.groups.len());
+            return Err(ScenarioError(text));
+        }
+        let mut paths = BTreeSet::new();
+        for (number, group) in self.groups.iter().enumerate() {
+            let refused = |text: String| Err(ScenarioError(format!("group {}: {text}", group.path)));
+            check_path(&group.path).and_then(|()| check_settings(&group.settings)).or_else(refused)?;
+            let parent = match group.parent {
+                Some(parent) if parent.index() >= number => {
+                    return refused("its parent comes after it".to_string());
+                }
+                parent => parent.map(|parent| &self.groups[parent.index()]),
+            };
+            let above = group.path.rsplit_once('/').map(|(above, _)| above);
+            if parent.map(|parent| parent.path.as_str()) != above || !paths.insert(&group.path) {
+                return refused("it is not the one of its path".to_string());
+            }
+            if parent.is_some_and(|parent| parent.later && !group.later) {
+                return refused("its parent is not there at the start".to_string());
+            }
+            if group.cpus.is_some_and(|cpus| cpus.is_empty()) {
+                return refused("an empty set of CPUs".to_string());
+            }
+        }
+        Ok(())
+    }
+
+    /// The task can start in its group.
+    fn check_start(&self, task: &TaskSpec, inner: &BTreeSet<GroupId>) -> Result<(), &'static str> {
+        let Some(group) = task.group else { return Ok(()) };
+        known(group.index(), self.groups.len())?;
+        match self.groups[group.index()].later {
+            _ if inner.contains(&group) => Err(NO_HOME),
+            true => Err("its group is not there at the start"),
+            false => Ok(()),
         }
     }
 

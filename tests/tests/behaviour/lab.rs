@@ -98,6 +98,7 @@ impl Load {
             affinity: None,
             working_set_kib: 0,
             background: false,
+            group: None,
             kernel_thread: false,
         });
     }

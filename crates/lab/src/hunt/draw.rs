@@ -224,6 +224,7 @@ impl Draft {
             affinity: None,
             working_set_kib: if self.has(23) { self.below(500) as u32 } else { 0 },
             background: false,
+            group: None,
             kernel_thread: false,
         };
         if self.has(24) {

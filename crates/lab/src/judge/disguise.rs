@@ -81,6 +81,7 @@ fn add_passers(
             affinity: None,
             working_set_kib: 0,
             background: true,
+            group: None,
             kernel_thread: false,
         });
     }

@@ -16,7 +16,7 @@ use std::path::Path;
 /// A workload file that cannot be read.
 pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     // Whatever is added to a run has to be thought about here.
-    // Results do not depend on the engine.
+    // Results do not depend on the engine and the core.
     let Simulation {
         scheduler,
         workload,
@@ -25,6 +25,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
         limit,
         checkers,
         engine: _,
+        core: _,
         guest_memory,
         after_ejection,
         sampling,

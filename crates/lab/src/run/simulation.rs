@@ -17,7 +17,7 @@ use schedlab_reproduction::Sampling;
 use schedlab_scx::{
     Access, BpfScheduler, Call, EngineChoice, Interleave, LoadErrorKind, LoadOptions, Message, Pause,
 };
-use schedlab_sim::{Class, Config, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
+use schedlab_sim::{Class, Config, Core, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
 use schedlab_trace::waits::Explainer;
 use schedlab_trace::{
     Backend, CallbackCost, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window,
@@ -95,6 +95,8 @@ pub struct Watched {
     pub paths: Vec<u64>,
     /// The last calls of callbacks, where their ways were followed.
     pub last_calls: Vec<Call>,
+    /// Events that were taken in the lane ([`Core::Fast`]).
+    pub lane_events: u64,
 }
 
 /// What is kept of a run besides its figures, which do not depend on it.
@@ -133,6 +135,8 @@ pub struct Simulation {
     pub checkers: bool,
     /// `--engine`; results do not depend on it.
     pub engine: EngineChoice,
+    /// Which core of the simulator it uses; results do not depend on it.
+    pub core: Core,
     /// `--guest-memory`: the most bytes that an object may take.
     pub guest_memory: u64,
     /// `--after-ejection`.
@@ -156,6 +160,7 @@ impl Simulation {
             limit: None,
             checkers: false,
             engine: EngineChoice::Patient,
+            core: Core::default(),
             guest_memory: DEFAULT_GUEST_MEMORY,
             after_ejection: AfterEjection::Stop,
             sampling: None,
@@ -290,7 +295,7 @@ impl Simulation {
         let loaded = followed.filter(|_| watch.contents);
         let contents = loaded.map(|loaded| loaded.changed_globals().into_iter().chain(loaded.map_contents()));
         let contents: Vec<SchedulerTable> = contents.into_iter().flatten().collect();
-        let switches = result.costs.switches;
+        let (switches, lane_events) = (result.costs.switches, result.lane_events);
         let by_symbol = followed.and_then(|loaded| loaded.lines_by_symbol(switches));
         let paths = followed.map(BpfScheduler::paths).unwrap_or_default();
         let last_calls = followed.map(BpfScheduler::last_calls).unwrap_or_default();
@@ -315,7 +320,7 @@ impl Simulation {
         }
         let timeline = timeline.and_then(Rc::into_inner).map(RefCell::into_inner);
         record.timeline = timeline.map(|timeline| timeline.finish(TimeNs::ZERO + record.duration));
-        Ok(Watched { record, extra_tables, paths, last_calls })
+        Ok(Watched { record, extra_tables, paths, last_calls, lane_events })
     }
 
     /// What determines the run, without observers.
@@ -323,6 +328,7 @@ impl Simulation {
         let mut config = Config::new(self.machine.clone(), self.seed);
         config.limit = self.limit;
         config.checkers = self.checkers;
+        config.core = self.core;
         config.outlive_exit = self.after_ejection == AfterEjection::Continue;
         config.presence = self.scheduler.presence;
         config

@@ -23,13 +23,14 @@ pub(super) enum Doing {
     Exec,
     Wait,
     Hotplug,
+    Groups,
     Memory,
     /// A task's process ended in a way that no operation asks for.
     Crash,
 }
 
 impl Doing {
-    const ALL: [Doing; 17] = [
+    const ALL: [Doing; 18] = [
         Doing::Objects,
         Doing::Spawn,
         Doing::Policy,
@@ -45,6 +46,7 @@ impl Doing {
         Doing::Exec,
         Doing::Wait,
         Doing::Hotplug,
+        Doing::Groups,
         Doing::Memory,
         Doing::Crash,
     ];
@@ -75,6 +77,9 @@ impl Doing {
             Doing::Exec => "replacing the process image",
             Doing::Wait => "waiting for a child",
             Doing::Hotplug => "taking a CPU offline or back (it takes root, and a CPU besides 0)",
+            Doing::Groups => {
+                "making or changing a group (cgroup v2; it takes root, or a subtree that is yours)"
+            }
             Doing::Memory => "mapping the memory that `touch` walks",
             Doing::Crash => "running (its process was killed or crashed)",
         }

@@ -202,6 +202,12 @@ pub(crate) fn run_watched(
 /// Exec replaces the whole process, so it needs one of its own.
 fn check_possible(scenario: &Scenario) -> Result<(), ExecError> {
     for task in &scenario.tasks {
+        if !scenario.groups.is_empty() {
+            return Err(ExecError::NotPossible {
+                task: task.name.clone(),
+                what: "groups are not made on a real kernel yet; schedlab sim has them",
+            });
+        }
         let execs = scenario.programs[task.program.index()].ops().contains(&Op::Exec);
         let shares = scenario.tasks.iter().filter(|other| other.process == task.process).count() > 1;
         if execs && shares {

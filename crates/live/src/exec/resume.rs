@@ -11,8 +11,8 @@ use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use schedlab_base::{CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, Reservation};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, CURSOR_WORDS, ChangeId, ChannelId, CondId, CounterId, Cursor, DiskId,
-    ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId, TaskRef, TimerSlot,
-    Watched, WordId,
+    GroupChangeId, GroupId, ListenerId, LockId, MAX_TIMERS, Op, PollId, Program, ProgramId, SemId, SpanId,
+    TaskRef, TimerSlot, Watched, WordId,
 };
 
 use super::channels::{keep_open, memory_file};
@@ -225,6 +225,7 @@ fn encode_change(change: &Attribute) -> [u64; 1 + CPU_WORDS] {
             (6, words[1])
         }
         Attribute::Policy(Policy::Ext) => (7, 0),
+        Attribute::Group(group) => (9, group.map_or(0, |group| u64::from(group.0) + 1)),
     };
     words
 }
@@ -249,6 +250,9 @@ fn decode_change(words: &mut Words) -> Option<Attribute> {
         8 => {
             let [runtime, deadline, period] = [mask[0], mask[1], mask[2]].map(DurationNs);
             Attribute::Policy(Policy::Deadline(Reservation::new(runtime, deadline, period).ok()?))
+        }
+        9 => {
+            Attribute::Group(mask[0].checked_sub(1).and_then(|group| u32::try_from(group).ok()).map(GroupId))
         }
         _ => return None,
     })
@@ -305,6 +309,7 @@ fn encode_op(op: &Op) -> [u64; 3] {
         Op::Barrier(barrier) => [24, barrier.0.into(), 0],
         Op::TimerWait { timer, period, absolute: false } => [25, timer.0.into(), period.0],
         Op::Hotplug { cpu, online } => [51, cpu.0.into(), online.into()],
+        Op::SetGroup { group, change } => [52, group.0.into(), change.0.into()],
         Op::Set { task: None, change } => [28, change.0.into(), 0],
         Op::Set { task: Some(task), change } => [29, change.0.into(), task.0.into()],
         Op::TimerWait { timer, period, absolute: true } => [26, timer.0.into(), period.0],
@@ -350,6 +355,7 @@ fn decode_op(words: &mut Words) -> Option<Op> {
         23 => Op::CondBroadcast(CondId(short(a)?)),
         24 => Op::Barrier(BarrierId(short(a)?)),
         51 => Op::Hotplug { cpu: CpuId(short(a)?), online: b != 0 },
+        52 => Op::SetGroup { group: GroupId(short(a)?), change: GroupChangeId(short(b)?) },
         28 => Op::Set { task: None, change: ChangeId(short(a)?) },
         29 => Op::Set { task: Some(TaskRef(short(b)?)), change: ChangeId(short(a)?) },
         40 => Op::SemDrain(SemId(short(a)?)),

@@ -211,6 +211,9 @@ impl<'a> RunningTask<'a> {
             Op::Hotplug { cpu, online } => {
                 hotplug::set_online(cpu, online).map_err(|error| Failure(Doing::Hotplug, error))?;
             }
+            Op::SetGroup { .. } => {
+                return Err(Failure(Doing::Groups, io::ErrorKind::Unsupported.into()));
+            }
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
             Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Late { .. } | Op::Age { .. } => {
@@ -486,6 +489,7 @@ impl<'a> RunningTask<'a> {
             Attribute::Nice(nice) => (Doing::Policy, system::set_nice(tid, nice.get())),
             Attribute::Policy(policy) => (of_policy(policy), system::set_policy(tid, policy)),
             Attribute::Affinity(mask) => (Doing::Affinity, system::set_affinity(tid, &mask)),
+            Attribute::Group(_) => (Doing::Groups, Err(io::ErrorKind::Unsupported.into())),
         };
         match done {
             // It has ended meanwhile, or the machine lacks these CPUs.

@@ -2,6 +2,7 @@
 
 mod change;
 mod classes;
+mod group;
 pub(crate) mod hotplug;
 pub(crate) mod sched;
 pub(crate) mod wake_list;

@@ -404,6 +404,7 @@ impl<S: SchedExt> Sim<S> {
         }
         debug_assert!(self.k.live_tasks > 0, "a task that ends was counted");
         self.k.live_tasks -= 1;
+        self.leave_group(task);
         self.k.leave_process(self.k.task(task).process);
         self.k.tasks.remove(task);
         if let Some(ops) = &mut self.ops {

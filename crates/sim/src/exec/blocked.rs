@@ -159,6 +159,7 @@ impl Executor {
             | Op::Fork { .. }
             | Op::Exec
             | Op::Set { .. }
+            | Op::SetGroup { .. }
             | Op::Hotplug { .. }
             | Op::Exit => return None,
         };

@@ -6,12 +6,15 @@ use super::{Phase, Step, burst, locks, pages, sleepers, state, transfer};
 use crate::event::lock::Timeline;
 use crate::flags::PF_KTHREAD;
 use crate::ipc::Objects;
+use crate::state::group::GroupIx;
 use crate::state::ops::SchedExt;
 use crate::state::sim::{Sim, WakeFlags};
 use crate::state::task::NewTask;
 use schedlab_base::{CpuId, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
-use schedlab_workload::{ChannelKind, LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot};
+use schedlab_workload::{
+    Attribute, ChannelKind, LockKind, Op, PollKind, ProgramId, SemKind, TaskRef, TimerSlot,
+};
 
 /// A wakeup by a waker that is about to sleep (`WF_SYNC`).
 pub(super) const SYNC: WakeFlags = WakeFlags { sync: true, from_interrupt: false, fork: false };
@@ -46,7 +49,9 @@ pub(super) fn begin<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) -> Step
 #[inline(never)]
 fn show<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, op: Op) {
     let (mut nr, mut args) = sim.exec.calls.call(&op, waits(&op));
-    if let Op::Set { task: Some(other), .. } = op {
+    if let Op::Set { task: Some(other), change } = op
+        && !matches!(sim.exec.scenario.changes[change.index()], Attribute::Group(_))
+    {
         // setpriority() has its kind of id in front.
         let place = usize::from(nr == SETPRIORITY);
         args[place] = sim.k.get_task(TaskId(other.0)).map_or(0, |other| other.pid as u64);
@@ -111,7 +116,7 @@ fn entry_cost<S: SchedExt>(sim: &Sim<S>, op: &Op) -> DurationNs {
         Op::Sleep(_) | Op::Await { .. } | Op::TimerWait { .. } | Op::Io { .. } | Op::Fsync { .. } => {
             DurationNs::ZERO
         }
-        Op::Set { .. } | Op::Hotplug { .. } | Op::WaitChild => DurationNs::ZERO,
+        Op::Set { .. } | Op::SetGroup { .. } | Op::Hotplug { .. } | Op::WaitChild => DurationNs::ZERO,
         no_calls!() => unreachable!("{op:?} is no system call"),
     };
     costs.syscall + own
@@ -206,6 +211,11 @@ pub(super) fn enter<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op:
             sim.set_attribute(whose, sim.exec.scenario.changes[change.index()]);
             leave(sim, 0)
         }
+        Op::SetGroup { group, change } => {
+            let change = sim.exec.scenario.group_changes[change.index()];
+            sim.change_group(GroupIx::from(Some(group)), change);
+            leave(sim, 1)
+        }
         Op::Hotplug { cpu: other, online } => {
             sim.hotplug(other, online);
             leave(sim, 1)
@@ -246,7 +256,7 @@ pub(super) fn resume<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, op
         Op::Close(_) | Op::Kill(_) | Op::CondSignal(_) | Op::CondBroadcast(_) | Op::Yield => {
             unreachable!("{op:?} does not block")
         }
-        Op::Fork { .. } | Op::Exec | Op::Set { .. } | Op::Hotplug { .. } | Op::Exit => {
+        Op::Fork { .. } | Op::Exec | Op::Set { .. } | Op::SetGroup { .. } | Op::Hotplug { .. } | Op::Exit => {
             unreachable!("{op:?} does not block")
         }
         no_calls!() => unreachable!("{op:?} is no system call"),
@@ -415,6 +425,7 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
         slice: if reset { None } else { parent.fair.custom_slice },
         cpus_allowed: parent.cpus_allowed.clone(),
         working_set_kib: child.working_set_kib,
+        group: parent.group,
         kernel_thread: false,
         exec,
     };

@@ -424,6 +424,7 @@ fn fetch<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
         | Op::Fork { .. }
         | Op::Exec
         | Op::Set { .. }
+        | Op::SetGroup { .. }
         | Op::Hotplug { .. }
         | Op::WaitChild
         | Op::Exit => Some(call::begin(sim, task, op)),

@@ -7,7 +7,7 @@ use crate::ipc::Descriptors;
 use crate::state::task::FIRST_PID;
 use schedlab_trace::waits::Mechanism;
 use schedlab_workload::{
-    Attribute, ChannelId, ChannelKind, LockId, LockKind, Op, PollKind, Scenario, SemKind,
+    Attribute, ChannelId, ChannelKind, GroupChange, LockId, LockKind, Op, PollKind, Scenario, SemKind,
 };
 
 /// `FUTEX_PRIVATE_FLAG`.
@@ -50,6 +50,7 @@ pub(super) struct Calls {
     /// Of the tasks at the start: thread group, and whether it has several threads.
     groups: Vec<(i32, bool)>,
     changes: Vec<Attribute>,
+    group_changes: Vec<GroupChange>,
 }
 
 impl Calls {
@@ -79,6 +80,7 @@ impl Calls {
             }),
             locks: scenario.locks.clone(),
             changes: scenario.changes.clone(),
+            group_changes: scenario.group_changes.clone(),
             polls: scenario.polls.iter().map(|set| (set.kind, set.watched.len() as u64)).collect(),
             groups: if kills { scenario.tasks.iter().map(group).collect() } else { Vec::new() },
         }
@@ -141,6 +143,13 @@ impl Calls {
                 Attribute::Nice(nice) => (SETPRIORITY, [0, 0, i64::from(nice.get()) as u64, 0, 0, 0]),
                 Attribute::Policy(_) => (144, [0, 0, user::BUFFER.at(0), 0, 0, 0]),
                 Attribute::Affinity(_) => (203, [0, 64, user::BUFFER.at(0), 0, 0, 0]),
+                Attribute::Group(_) => (1, [997, user::BUFFER.at(0), 8, 0, 0, 0]),
+            },
+            // mkdir(), rmdir(), or a write into a file of the group.
+            Op::SetGroup { change, .. } => match self.group_changes[change.index()] {
+                GroupChange::Make => (83, [user::BUFFER.at(0), 0o755, 0, 0, 0, 0]),
+                GroupChange::Remove => (84, [user::BUFFER.at(0), 0, 0, 0, 0, 0]),
+                _ => (1, [997, user::BUFFER.at(0), 8, 0, 0, 0]),
             },
             // A write into a file of sysfs.
             Op::Hotplug { .. } => (1, [998, user::BUFFER.at(0), 1, 0, 0, 0]),
@@ -264,7 +273,9 @@ pub(super) fn through(scenario: &Scenario, op: &Op) -> Option<(Mechanism, u64)> 
         Op::WaitChild => (Mechanism::Child, 0),
         Op::SemDrain(_) | Op::Sleep(_) | Op::Await { .. } | Op::TimerWait { .. } => return None,
         Op::Io { .. } | Op::Fsync { .. } | Op::RunKernel(_) | Op::Close(_) | Op::Yield => return None,
-        Op::Set { .. } | Op::Hotplug { .. } | Op::Fork { .. } | Op::Exec | Op::Exit => return None,
+        Op::Set { .. } | Op::SetGroup { .. } | Op::Hotplug { .. } | Op::Fork { .. } | Op::Exec | Op::Exit => {
+            return None;
+        }
         no_calls!() => return None,
     })
 }

@@ -71,6 +71,7 @@ impl Executor {
             | Op::Fork { .. }
             | Op::Exec
             | Op::Set { .. }
+            | Op::SetGroup { .. }
             | Op::Hotplug { .. }
             | Op::Exit => "the CPU".to_string(),
         }

@@ -99,6 +99,7 @@ impl<S: SchedExt> Sim<S> {
                 self.take_in_general(time, event);
             } else {
                 self.lane.events += 1;
+                self.note_state(time, event);
             }
             let leaves = !self.k.is_flat() || self.k.flat.interrupted || self.k.scx.exit.is_some();
             if leaves || self.is_broken_off() {
@@ -161,11 +162,9 @@ impl<S: SchedExt> Sim<S> {
     #[cold]
     #[inline(never)]
     fn in_general<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
-        self.k.give_back();
+        let rows = self.k.lend();
         let result = body(self);
-        let complete = self.take_tasks_over();
-        assert!(complete, "in the middle of an event tasks stay what they are");
-        self.k.flat.interrupted = true;
+        self.k.take_back(rows);
         result
     }
 
@@ -219,5 +218,6 @@ impl<S: SchedExt> Sim<S> {
         if self.k.checker_on {
             self.check_state(time);
         }
+        self.note_state(time, event);
     }
 }

@@ -4,6 +4,7 @@ use crate::event::lock::TimerId;
 use crate::event::{Event, OfCpu};
 use crate::exec::{self, Step};
 use crate::flags::*;
+use crate::state::group::GroupIx;
 use crate::state::kernel::Interrupt;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
@@ -522,7 +523,7 @@ impl<S: SchedExt> Sim<S> {
         self.set_attribute(change.task, change.attribute);
     }
 
-    /// Gives a task that lives another nice value, policy or affinity.
+    /// Gives a task that lives another nice value, policy, affinity or group.
     pub(crate) fn set_attribute(&mut self, task: TaskId, attribute: Attribute) {
         if self.k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
             return;
@@ -535,6 +536,7 @@ impl<S: SchedExt> Sim<S> {
                     self.set_affinity(task, &mask);
                 }
             }
+            Attribute::Group(group) => self.move_to_group(task, GroupIx::from(group)),
         }
     }
 

@@ -5,17 +5,20 @@ mod interleave;
 mod stuck;
 
 use crate::Kernel;
+use crate::class::fair::group::FairGroups;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
+use crate::state::group::{GroupIx, Groups};
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
 use crate::state::ops::SchedExt;
 use crate::state::scx::EventCounters;
 use crate::state::sim::Sim;
+use crate::state::states::SharedStates;
 use crate::state::task::{FIRST_PID, NewTask};
 use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
@@ -55,6 +58,8 @@ pub struct Config {
     pub changes: Vec<Change>,
     /// Which core the run uses; the results are the same.
     pub core: Core,
+    /// Keeps the state after each event, in builds with assertions. Takes time in proportion to the number of tasks for each.
+    pub states: Option<SharedStates>,
     /// Ends the run with [`SimError::Stopped`].
     pub stop: StopFlag,
 }
@@ -74,6 +79,7 @@ impl Config {
             wait_events: false,
             changes: Vec::new(),
             core: Core::default(),
+            states: None,
             stop: StopFlag::default(),
         }
     }
@@ -224,6 +230,7 @@ fn whole<S: SchedExt>(
     };
     let exec = Executor::new(scenario, user_space.is_some());
     let mut sim = Sim::new(Kernel::new(config), ops, exec, config.core);
+    sim.states.clone_from(&config.states);
     if let Some(ops) = &sim.ops {
         sim.k.uptime = ops.uptime();
     }
@@ -231,6 +238,8 @@ fn whole<S: SchedExt>(
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
+    sim.k.groups = Groups::new(&scenario.groups);
+    sim.k.fair_groups = FairGroups::new(&sim.k.groups);
     sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
@@ -371,6 +380,7 @@ impl<S: SchedExt> Sim<S> {
             slice: task.slice,
             cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
             working_set_kib: task.working_set_kib,
+            group: GroupIx::from(task.group),
             kernel_thread: task.kernel_thread,
             exec: self.exec.start_task(number),
             name: task.name,

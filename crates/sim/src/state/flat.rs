@@ -43,10 +43,26 @@ impl Kernel {
 
     /// Gives all tasks back.
     pub(crate) fn give_back(&mut self) {
-        for (number, flat) in self.flat.tasks.iter().enumerate() {
-            self.tasks.living_mut(TaskId(number as u32)).restore(flat, &self.flat.programs);
+        self.lend();
+    }
+
+    /// Gives all tasks back, and returns their rows for [`Kernel::take_back`].
+    pub(crate) fn lend(&mut self) -> Vec<FlatTask> {
+        let rows = std::mem::take(&mut self.flat.tasks);
+        for (number, row) in rows.iter().enumerate() {
+            self.tasks.living_mut(TaskId(number as u32)).restore(row, &self.flat.programs);
         }
-        self.flat.tasks.clear();
+        rows
+    }
+
+    /// Takes the tasks over again in the middle of an event, after which the lane ends.
+    pub(crate) fn take_back(&mut self, mut rows: Vec<FlatTask>) {
+        let cpus = self.cpus.len();
+        for (number, row) in rows.iter_mut().enumerate() {
+            row.refresh(self.task(TaskId(number as u32)), cpus);
+        }
+        self.flat.tasks = rows;
+        self.flat.interrupted = true;
     }
 
     /// Has the general core do something in the middle of an event, of which the lane knows nothing. Takes time in proportion to the
@@ -54,12 +70,9 @@ impl Kernel {
     #[cold]
     #[inline(never)]
     pub fn in_general<R>(&mut self, body: impl FnOnce(&mut Kernel) -> R) -> R {
-        let pointers: Vec<u64> = self.flat.tasks.iter().map(|task| task.pointer).collect();
-        self.give_back();
+        let rows = self.lend();
         let result = body(self);
-        let complete = self.take_over(|task| pointers[task.index()]);
-        assert!(complete, "in the middle of an event tasks stay what they are");
-        self.flat.interrupted = true;
+        self.take_back(rows);
         result
     }
 }

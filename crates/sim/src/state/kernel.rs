@@ -2,6 +2,7 @@
 //! read. The sched_ext kfuncs are in `kfunc`; what runs callbacks is in `sim`.
 
 use crate::class::fair::balance::Balancing;
+use crate::class::fair::group::FairGroups;
 use crate::event::lock::Timeline;
 use crate::event::{Event, EventQueue};
 use crate::exec::UserMemory;
@@ -12,6 +13,7 @@ use crate::state::cpu::Cpu;
 use crate::state::deadline::Admitted;
 use crate::state::dsq::{Cursor, Dsq};
 use crate::state::flat::Flat;
+use crate::state::group::Groups;
 use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
@@ -184,6 +186,8 @@ pub struct Kernel {
     pub(crate) refusal: Option<String>,
     /// What a paused callback holds.
     pub(crate) held: Held,
+    pub(crate) groups: Groups,
+    pub(crate) fair_groups: FairGroups,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -283,6 +287,8 @@ impl Kernel {
             dl_admitted: Admitted::default(),
             refusal: None,
             held: Held::default(),
+            groups: Groups::new(&[]),
+            fair_groups: FairGroups::default(),
             machine,
             cpus,
         }

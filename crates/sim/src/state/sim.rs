@@ -9,6 +9,7 @@ use crate::flags::{DEQUEUE_CLASS, DEQUEUE_MOVE, DEQUEUE_NOCLOCK, DEQUEUE_SAVE, P
 use crate::state::kernel::Deferred;
 use crate::state::lane::{Core, Lane};
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
+use crate::state::states::SharedStates;
 use crate::state::task::{NewTask, RunState, SchedClass, Task, USER_SPACE_PID};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, TaskId, TimeNs};
 use schedlab_trace::EventKind;
@@ -34,12 +35,13 @@ pub(crate) struct Sim<S> {
     pub(crate) exec: Executor,
     pub(crate) watch: Watch,
     pub(crate) lane: Lane,
+    pub(crate) states: Option<SharedStates>,
 }
 
 impl<S> Sim<S> {
     /// One that has not begun.
     pub(crate) fn new(k: Kernel, ops: Option<S>, exec: Executor, core: Core) -> Sim<S> {
-        Sim { k, ops, exec, watch: Watch::default(), lane: Lane::new(core) }
+        Sim { k, ops, exec, watch: Watch::default(), lane: Lane::new(core), states: None }
     }
 }
 
@@ -169,6 +171,7 @@ impl<S: SchedExt> Sim<S> {
             entry.class = SchedClass::Dl;
         }
         self.k.live_tasks += 1;
+        self.enter_group(id);
         self.k.emit(EventKind::Fork { parent, child: id });
         self.k.tell_priority(id);
         self.init_forked(id);

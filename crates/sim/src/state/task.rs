@@ -13,6 +13,7 @@ use crate::flags::{PF_FORKNOEXEC, PF_KTHREAD, PF_RANDOMIZE, SCX_DSQ_INVALID};
 use crate::state::cache::Warmth;
 use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
+use crate::state::group::GroupIx;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 use std::sync::Arc;
@@ -173,6 +174,8 @@ pub struct Task {
     pub working_set_kib: u32,
     /// The task's process (address space).
     pub process: ProcessId,
+    /// The group that it is in.
+    pub group: GroupIx,
     /// Where it ran last.
     pub(crate) ran_on: Option<CpuId>,
     pub(crate) exec: TaskExec,
@@ -220,6 +223,8 @@ pub struct NewTask {
     pub cpus_allowed: Arc<CpuMask>,
     /// Working set in KiB.
     pub working_set_kib: u32,
+    /// The group that it is in.
+    pub group: GroupIx,
     /// A thread of the kernel, which has no address space.
     pub kernel_thread: bool,
     /// The executor's part.
@@ -254,6 +259,7 @@ impl Task {
             tgid: pid,
             comm: comm_of(&spec.name),
             process: spec.process,
+            group: spec.group,
             parent: parent.map(|parent| parent.id),
             class: SchedClass::Fair,
             seen: Seen {

@@ -104,6 +104,7 @@ fn random_scenario(seed: u64) -> Scenario {
             affinity: None,
             working_set_kib: 4,
             background: false,
+            group: None,
             kernel_thread: false,
         });
     }

@@ -123,6 +123,7 @@ impl Draft {
             affinity: None,
             working_set_kib: 0,
             background: false,
+            group: None,
             kernel_thread: false,
         });
         self.scenario.tasks.last_mut().expect("just pushed")

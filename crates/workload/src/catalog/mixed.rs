@@ -109,6 +109,7 @@ fn task(scenario: &mut Scenario, name: String, program: ProgramId) -> &mut TaskS
         affinity: None,
         working_set_kib: 0,
         background: false,
+        group: None,
         kernel_thread: false,
     });
     scenario.tasks.last_mut().expect("just pushed")

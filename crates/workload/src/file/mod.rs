@@ -2,6 +2,7 @@
 //! metrics. The format is described in `docs/workload-files.md`.
 
 mod goals;
+mod groups;
 mod metrics;
 mod program;
 mod write;
@@ -14,10 +15,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use toml::Spanned;
 
+use crate::group::GroupChange;
 use crate::measure::{CounterId, SpanId};
 use crate::program::{
-    BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, PollId, Program, ProgramId, SemId, TaskRef,
-    WordId,
+    BarrierId, ChannelId, CondId, DiskId, GroupId, ListenerId, LockId, PollId, Program, ProgramId, SemId,
+    TaskRef, WordId,
 };
 use crate::scenario::{
     Attribute, CHANGER, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, MOST_TASKS,
@@ -67,6 +69,8 @@ struct File {
     changes: Vec<Spanned<String>>,
     #[serde(default)]
     objects: BTreeMap<String, Spanned<Resource>>,
+    #[serde(default)]
+    groups: Vec<Spanned<groups::GroupSection>>,
     programs: BTreeMap<String, Vec<Spanned<String>>>,
     tasks: Vec<Spanned<TaskSection>>,
     #[serde(default)]
@@ -145,6 +149,7 @@ struct TaskSection {
     slice: Option<String>,
     cpus: Option<Vec<u32>>,
     process: Option<String>,
+    group: Option<String>,
     #[serde(default)]
     working_set_kib: u32,
     #[serde(default)]
@@ -172,7 +177,9 @@ struct Names {
     counters: BTreeMap<String, CounterId>,
     spans: BTreeMap<String, SpanId>,
     tasks: BTreeMap<String, TaskRef>,
+    groups: BTreeMap<String, GroupId>,
     changes: Vec<Attribute>,
+    group_changes: Vec<GroupChange>,
 }
 
 /// What a name stands for.
@@ -215,6 +222,7 @@ fn build(file: &File) -> Outcome<Scenario> {
     let tasks =
         file.tasks.iter().flat_map(|task| (0..task.get_ref().count).map(|n| task.get_ref().name_of(n)));
     names.tasks = tasks.zip(0..).map(|(name, number)| (name, TaskRef(number))).collect();
+    groups::add(&file.groups, &mut scenario, &mut names)?;
     add_objects(file, &mut scenario, &mut names)?;
     for (name, lines) in &file.programs {
         let program = program::parse(name, lines, &mut names)?;
@@ -224,6 +232,7 @@ fn build(file: &File) -> Outcome<Scenario> {
     scenario.counters = names.counters.len() as u32;
     scenario.spans = names.spans.len() as u32;
     scenario.changes.clone_from(&names.changes);
+    scenario.group_changes.clone_from(&names.group_changes);
     add_tasks(file, &mut scenario, &names)?;
     if let Some(program) = timed {
         add_changer(&mut scenario, program);
@@ -409,6 +418,8 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 format!("no program '{name}'; there are: {}", listed(name, &names.programs)),
             );
         };
+        let group = task.group.as_deref().map_or(Ok(None), |group| groups::named(group, names));
+        let group = group.or_else(|text| fault(at, format!("task {}: {text}", task.name)))?;
         let (nices, affinity) = (nices(task, at)?, affinity(task, at)?);
         let policy = policy(&task.policy).or_else(|text| fault(at, format!("task {}: {text}", task.name)))?;
         let slice = task.slice.as_deref().map(slice).transpose();
@@ -428,6 +439,7 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 affinity: affinity.map(Box::new),
                 working_set_kib: task.working_set_kib,
                 background: task.background,
+                group,
                 kernel_thread: task.kernel_thread,
             });
         }
@@ -454,6 +466,7 @@ fn add_changer(scenario: &mut Scenario, program: Program) {
         affinity: None,
         working_set_kib: 0,
         background: true,
+        group: None,
         kernel_thread: false,
     });
 }
@@ -510,16 +523,18 @@ fn policy_text(policy: Policy) -> String {
 
 fn affinity(task: &TaskSection, at: usize) -> Outcome<Option<CpuMask>> {
     let Some(cpus) = &task.cpus else { return Ok(None) };
+    cpu_mask(cpus).map(Some).or_else(|text| fault(at, format!("task {}: {text}", task.name)))
+}
+
+fn cpu_mask(cpus: &[u32]) -> Result<CpuMask, String> {
     if cpus.is_empty() || cpus.iter().any(|&cpu| cpu as usize >= MAX_CPUS) {
-        let text = format!("task {}: cpus needs one or more of 0 to {}", task.name, MAX_CPUS - 1);
-        return fault(at, text);
+        return Err(format!("cpus needs one or more of 0 to {}", MAX_CPUS - 1));
     }
     let mut mask = CpuMask::EMPTY;
     cpus.iter().for_each(|&cpu| mask.set(CpuId(cpu)));
-    Ok(Some(mask))
+    Ok(mask)
 }
 
-/// The names of a table, for messages.
 /// The names that there are, and the one nearest to a name that is none of them.
 fn listed<T>(wanted: &str, table: &BTreeMap<String, T>) -> String {
     let names: Vec<&str> = table.keys().map(String::as_str).collect();
@@ -527,5 +542,7 @@ fn listed<T>(wanted: &str, table: &BTreeMap<String, T>) -> String {
     all + &did_you_mean(wanted, names)
 }
 
+#[cfg(test)]
+mod groups_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 //! Programs in text: one operation a line.
 
-use super::{Fault, Named, Names, Outcome, Spanned, fault, listed, policy};
+use super::{Fault, Named, Names, Outcome, Spanned, fault, groups, listed, policy};
 use crate::measure::{CounterId, SpanId};
 use crate::program::{Amount, ChangeId, MAX_TIMERS, Op, Program, TimerSlot};
 use crate::scenario::Attribute;
@@ -48,6 +48,8 @@ const SYNTAX: &[(&str, &str)] = &[
     ("nice", "nice TASK|self VALUE"),
     ("policy", "policy TASK|self POLICY"),
     ("cpus", "cpus TASK|self LIST"),
+    ("group", "group TASK|self PATH"),
+    ("cgroup", "cgroup PATH make|remove|weight|max|burst|idle|cpus [VALUE]"),
     ("cpu", "cpu NUMBER online|offline"),
     ("exec", "exec"),
     ("wait-child", "wait-child"),
@@ -60,22 +62,27 @@ const SYNTAX: &[(&str, &str)] = &[
 ];
 
 /// The words of one line.
-struct Line<'a> {
+pub(super) struct Line<'a> {
     at: usize,
     words: Vec<&'a str>,
 }
 
 impl<'a> Line<'a> {
-    fn fail<T>(&self, text: &str) -> Outcome<T> {
+    pub(super) fn fail<T>(&self, text: &str) -> Outcome<T> {
         fault(self.at, format!("'{}': {text}", self.words.join(" ")))
     }
 
     /// The word at `place`, or how the line is written.
-    fn word(&self, place: usize) -> Outcome<&'a str> {
+    pub(super) fn word(&self, place: usize) -> Outcome<&'a str> {
         match self.words.get(place) {
             Some(word) => Ok(word),
             None => self.fail(&format!("it is written: {}", usage(self.words[0]))),
         }
+    }
+
+    /// The word at `place`, if the line has so many.
+    pub(super) fn value(&self, place: usize) -> Option<&'a str> {
+        self.words.get(place).copied()
     }
 
     fn number<T: std::str::FromStr>(&self, place: usize) -> Outcome<T> {
@@ -110,7 +117,7 @@ pub(super) fn parse(name: &str, lines: &[Spanned<String>], names: &mut Names) ->
 /// The program that makes the changes in `lines`, each a time since the start of the run
 /// and an operation that changes an attribute; none without lines.
 pub(super) fn timed_changes(lines: &[Spanned<String>], names: &mut Names) -> Outcome<Option<Program>> {
-    const USAGE: &str = "a change is written: TIME nice|policy|cpus TASK VALUE or TIME cpu NUMBER online|offline, as in 2s nice hog/0 10";
+    const USAGE: &str = "a change is written: TIME nice|policy|cpus|group TASK VALUE, TIME cgroup PATH WHAT [VALUE] or TIME cpu NUMBER online|offline, as in 2s nice hog/0 10";
     let mut changes = Vec::with_capacity(lines.len());
     for text in lines {
         let at = text.span().start;
@@ -119,8 +126,12 @@ pub(super) fn timed_changes(lines: &[Spanned<String>], names: &mut Names) -> Out
         let time: DurationNs = time.parse().or_else(|error| whole.fail(&format!("{error}; {USAGE}")))?;
         let line = Line { at, words: rest.split_whitespace().collect() };
         match line.words.as_slice() {
-            ["nice" | "policy" | "cpus", "self", ..] => return line.fail("name a task; nobody is self here"),
-            ["nice" | "policy" | "cpus" | "cpu", ..] => changes.push((time, operation(&line, names)?)),
+            ["nice" | "policy" | "cpus" | "group", "self", ..] => {
+                return line.fail("name a task; nobody is self here");
+            }
+            ["nice" | "policy" | "cpus" | "group" | "cgroup" | "cpu", ..] => {
+                changes.push((time, operation(&line, names)?))
+            }
             _ => return whole.fail(USAGE),
         }
     }
@@ -186,7 +197,8 @@ fn operation(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
                 return line.fail(&format!("no such program; there are: {there}"));
             }
         },
-        "nice" | "policy" | "cpus" => change(line, names)?,
+        "nice" | "policy" | "cpus" | "group" => change(line, names)?,
+        "cgroup" => groups::change(line, names)?,
         "cpu" => hotplug(line)?,
         "count" => {
             let next = CounterId(names.counters.len() as u32);
@@ -226,6 +238,7 @@ fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
             Nice::new(line.number(2)?).map(Attribute::Nice).ok_or("nice values are -20 to 19".to_string())
         }
         "policy" => policy(value).map(Attribute::Policy),
+        "group" => groups::home(value, names),
         _ => cpu_list(value).map(Attribute::Affinity),
     };
     let attribute = attribute.or_else(|text| line.fail(&text))?;
@@ -253,7 +266,7 @@ fn hotplug(line: &Line<'_>) -> Outcome<Op> {
 }
 
 /// CPUs as in `0,2-3`.
-fn cpu_list(text: &str) -> Result<CpuMask, String> {
+pub(super) fn cpu_list(text: &str) -> Result<CpuMask, String> {
     let wrong = || format!("'{text}' is no list of CPUs (0 to {}) such as 0,2-3", MAX_CPUS - 1);
     let mut mask = CpuMask::EMPTY;
     for part in text.split(',') {

@@ -94,7 +94,7 @@ fn changes_at_given_times_become_a_task_of_their_own() {
         ("\"2s nice hog/9 1\"", "no such task; there are: self, hog/0"),
         ("\"2s nice self 1\"", "name a task"),
         ("\"2s nice hog/0 20\"", "nice values are -20 to 19"),
-        ("\"2 nice hog/0 1\"", "a change is written: TIME nice|policy|cpus TASK VALUE"),
+        ("\"2 nice hog/0 1\"", "a change is written: TIME nice|policy|cpus|group TASK VALUE"),
         ("\"2s run 1ms\"", "a change is written"),
         ("\"\"", "a change is written"),
     ] {

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::policy_text;
+use super::{groups, policy_text};
+use crate::group::{DEFAULT_WEIGHT, GroupSettings, GroupSpec};
 use crate::program::{
-    Amount, BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, Op, PollId, ProgramId, SemId, WordId,
+    Amount, BarrierId, ChannelId, CondId, DiskId, GroupId, ListenerId, LockId, Op, PollId, ProgramId, SemId,
+    WordId,
 };
 use crate::scenario::{
     Attribute, ChannelKind, End, LockKind, PollKind, Scenario, SemKind, Semaphore, TaskSpec, Watched,
@@ -28,6 +30,7 @@ pub fn write(scenario: &Scenario) -> String {
         text.push_str("\n[objects]\n");
         objects.iter().for_each(|object| text.push_str(object));
     }
+    scenario.groups.iter().for_each(|group| text.push_str(&group_entry(group)));
     text.push_str("\n[programs]\n");
     for program in programs {
         text.push_str(&format!("{} = [\n", program_name(program)));
@@ -231,7 +234,13 @@ fn line(scenario: &Scenario, op: &Op) -> String {
                 Attribute::Nice(nice) => format!("nice {task} {}", nice.get()),
                 Attribute::Policy(policy) => format!("policy {task} {}", policy_text(policy)),
                 Attribute::Affinity(mask) => format!("cpus {task} {}", cpus(&mask, ",")),
+                Attribute::Group(group) => format!("group {task} {}", path(scenario, group)),
             }
+        }
+        Op::SetGroup { group, change } => {
+            let change = &scenario.group_changes[change.index()];
+            let change = groups::change_text(change, |mask| cpus(mask, ","));
+            format!("cgroup {} {change}", path(scenario, Some(group)))
         }
         Op::Hotplug { cpu, online } => format!("cpu {} {}", cpu.0, if online { "online" } else { "offline" }),
         Op::Exec => "exec".to_string(),
@@ -292,6 +301,36 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
+/// The path of a group as operations name it.
+fn path(scenario: &Scenario, group: Option<GroupId>) -> &str {
+    group.map_or("/", |group| &scenario.groups[group.index()].path)
+}
+
+fn group_entry(group: &GroupSpec) -> String {
+    let mut text = format!("\n[[groups]]\nname = {}\n", quoted(&group.path));
+    let mut line = |key: &str, value: String| writeln!(text, "{key} = {value}").expect("a string takes all");
+    let GroupSettings { weight, quota, burst, idle } = group.settings;
+    if weight != DEFAULT_WEIGHT {
+        line("cpu_weight", weight.to_string());
+    }
+    if let Some(quota) = quota {
+        line("cpu_max", format!("\"{quota}\""));
+    }
+    if burst.0 > 0 {
+        line("cpu_max_burst", format!("\"{burst}\""));
+    }
+    if idle {
+        line("cpu_idle", "true".to_string());
+    }
+    if let Some(mask) = &group.cpus {
+        line("cpus", format!("[{}]", cpus(mask, ", ")));
+    }
+    if group.later {
+        line("later", "true".to_string());
+    }
+    text
+}
+
 fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
     let mut text = format!("\n[[tasks]]\nname = {}\n", quoted(&task.name));
     let mut line = |key: &str, value: String| writeln!(text, "{key} = {value}").expect("a string takes all");
@@ -310,6 +349,9 @@ fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
     }
     if scenario.tasks.iter().filter(|other| other.process == task.process).count() > 1 {
         line("process", format!("\"process-{:03}\"", task.process.0));
+    }
+    if task.group.is_some() {
+        line("group", quoted(path(scenario, task.group)));
     }
     if task.working_set_kib > 0 {
         line("working_set_kib", task.working_set_kib.to_string());

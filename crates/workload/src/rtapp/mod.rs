@@ -393,6 +393,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
                 affinity: settings.affinity.map(Box::new),
                 working_set_kib: 0,
                 background: false,
+                group: None,
                 kernel_thread: false,
             });
         }

@@ -78,6 +78,7 @@ fn settings_of(scenario: &Scenario, program: usize) -> Vec<String> {
             Attribute::Affinity(mask) => format!("cpu {}", mask.lowest().unwrap().0),
             Attribute::Nice(nice) => format!("nice {}", nice.get()),
             Attribute::Policy(policy) => format!("{policy:?}"),
+            other => panic!("{other:?} is no attribute of a phase"),
         },
         Op::Run(span) => format!("run {}", span.0 / 1000),
         op => format!("{op:?}"),

@@ -322,6 +322,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The attempts at each level of a CPU that becomes idle: whether one moved a task.
     fn look_for_tasks(&mut self, cpu: CpuId, levels: usize) -> bool {
+        self.k.track_groups(cpu);
         for level in 0..levels {
             self.k.due_as_idle(cpu, level);
             let now = self.k.ctx.now;
@@ -410,6 +411,7 @@ impl<S: SchedExt> Sim<S> {
     /// `sched_balance_domains()`: at each level whose time has come, up to one at which another CPU of the group does it.
     /// Notes the tick at which the next level is due at the earliest.
     fn balance_levels(&mut self, cpu: CpuId, mut doing: Doing) {
+        self.k.track_groups(cpu);
         let (now, mut next, mut alone) = (self.k.tick_number(), u64::MAX, true);
         for level in 0..self.k.balancing.levels.len() {
             let last = self.k.balancing.attempts[level][cpu.index()].last;
@@ -547,10 +549,9 @@ impl<S: SchedExt> Sim<S> {
 impl Kernel {
     /// A task that is not too much to move, less with every attempt that failed; what is left is less by it.
     fn fits(&self, task: TaskId, surplus: &mut Surplus, failed: u32) -> bool {
-        let averages = &self.task(task).fair.averages;
         let (size, left) = match surplus {
-            Surplus::Load(left) => (averages.load.max(1), left),
-            Surplus::Util(left) => (averages.util, left),
+            Surplus::Load(left) => (self.fair_task_load(task).max(1), left),
+            Surplus::Util(left) => (self.task(task).fair.averages.util, left),
             Surplus::Tasks(left) => (1, left),
         };
         if size >> failed.min(63) > *left {

@@ -1,4 +1,4 @@
-//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), flat: without groups and buddies. Rules that older versions
+//! The fair class: EEVDF as in Linux 7.3 (`kernel/sched/fair.c`), without buddies. Groups are in [`group`]. Rules that older versions
 //! have differently are those of [`KernelChange`].
 //!
 //! A queued entity has a virtual runtime `v` (ns scaled by 1024/weight) and a virtual deadline. With the load-weighted
@@ -11,6 +11,7 @@
 
 pub(crate) mod balance;
 pub(crate) mod domains;
+pub(crate) mod group;
 pub(crate) mod hrtick;
 pub(crate) mod imbalance;
 pub(crate) mod pelt;
@@ -20,11 +21,15 @@ pub(crate) mod tracking;
 use crate::Kernel;
 use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::placement::Wakes;
+use crate::state::group::GroupIx;
 use crate::state::rq::Served;
 use schedlab_base::{CpuId, DurationNs, KernelChange, Policy, TaskId};
 
-/// Weight of nice 0.
-pub(crate) const NICE_0_LOAD: u64 = 1024;
+/// By how many bits weights in a queue are finer than those of nice values (`SCHED_FIXEDPOINT_SHIFT`).
+pub(crate) const WEIGHT_SHIFT: u32 = 10;
+
+/// Weight of nice 0 in a queue.
+pub(crate) const NICE_0_LOAD: u64 = 1024 << WEIGHT_SHIFT;
 
 /// The fair part of a task. Written by the fair class under the rq lock.
 #[derive(Clone, Copy, Debug, Default)]
@@ -37,8 +42,10 @@ pub(crate) struct FairEntity {
     vlag: i64,
     /// Up to which `v` the running entity keeps the CPU while it is eligible (`vprot`).
     protected_until: i64,
-    /// The weight it is or was queued with.
+    /// The weight it is or was queued with among all tasks of the CPU (`h_load`), scaled.
     pub(crate) weight: u64,
+    /// The weight of its nice value, which it has in its group (`load`), as the averages have it.
+    pub(crate) own: u64,
     queued: bool,
     /// The task sleeps, the entity is still queued (`sched_delayed`).
     delayed: bool,
@@ -100,6 +107,10 @@ pub(crate) struct FairRq {
     pub(crate) delayed: u32,
     /// Queued entities with a slice of their own.
     custom: u32,
+    /// Weights of the tasks and groups of the root that are queued (`cfs_rq->load`), scaled.
+    pub(crate) load: u64,
+    /// Groups that have averages here.
+    pub(crate) leaves: Vec<GroupIx>,
     /// Of the entities that are here or went to sleep here.
     pub(crate) averages: Averages,
 }
@@ -159,7 +170,7 @@ impl FairRq {
     /// Accounts for the state up to now, as long as nothing has changed.
     pub(crate) fn since(&self) -> Since {
         let runnable = u64::from(self.runnable());
-        Since { load: self.sum_weight, runnable, running: self.curr.is_some() }
+        Since { load: self.load >> WEIGHT_SHIFT, runnable, running: self.curr.is_some() }
     }
 
     /// Entities whose tasks do not sleep (`h_nr_runnable`).
@@ -240,9 +251,10 @@ impl Kernel {
     pub(crate) fn fair_enqueue(&mut self, cpu: CpuId, task: TaskId, initial: bool) {
         self.fair_update_curr(cpu);
         let running = self.cpus[cpu.index()].curr == Some(task);
-        let weight = u64::from(self.task(task).load_weight());
+        let own = u64::from(self.task(task).load_weight());
         assert!(!self.task(task).fair.queued, "{task} is queued once");
-        self.track_arrival(cpu, task, weight);
+        self.track_arrival(cpu, task, own);
+        let weight = self.fair_enter(cpu, task, own << WEIGHT_SHIFT);
         self.task_mut(task).fair.rescale(weight);
         self.fair_place(cpu, task, initial);
         let (rq, entity) = self.fair_parts(cpu, task);
@@ -251,6 +263,7 @@ impl Kernel {
         rq.add(entity.vruntime, weight);
         if running {
             rq.curr = Some(task);
+            self.fair_mark_running(cpu, task, true);
         } else {
             rq.order_insert(entity.deadline, task);
         }
@@ -289,6 +302,7 @@ impl Kernel {
         if sleeps && delays && !rq.eligible(entity.vruntime) {
             entity.delayed = true;
             rq.delayed += 1;
+            self.fair_count_awake(cpu, task, false);
             return false;
         }
         self.fair_remove(cpu, task, sleeps);
@@ -311,6 +325,7 @@ impl Kernel {
         let (rq, entity) = self.fair_parts(cpu, task);
         assert!(std::mem::take(&mut entity.delayed), "{task} is delayed");
         rq.delayed -= 1;
+        self.fair_count_awake(cpu, task, true);
     }
 
     fn fair_remove(&mut self, cpu: CpuId, task: TaskId, sleeps: bool) {
@@ -318,7 +333,8 @@ impl Kernel {
         debug_assert!(entity.queued, "an entity that leaves is queued");
         entity.queued = false;
         rq.custom -= u32::from(entity.custom_slice.is_some());
-        if rq.curr == Some(task) {
+        let running = rq.curr == Some(task);
+        if running {
             rq.curr = None;
         } else {
             rq.order_remove(entity.deadline, task);
@@ -327,6 +343,11 @@ impl Kernel {
         if !sleeps {
             entity.deadline -= entity.vruntime;
             entity.relative = true;
+        }
+        let own = entity.own << WEIGHT_SHIFT;
+        self.fair_exit(cpu, task, own);
+        if running {
+            self.fair_mark_running(cpu, task, false);
         }
     }
 
@@ -443,6 +464,8 @@ impl Kernel {
         assert!(rq.curr.is_none(), "one entity runs at a time");
         rq.order_remove(deadline, task);
         rq.curr = Some(task);
+        self.fair_mark_running(cpu, task, true);
+        self.fair_reweigh(cpu, task);
         self.task_mut(task).fair.protected_until = self.protection(cpu, task);
         self.hrtick_note(cpu, task);
     }
@@ -476,6 +499,7 @@ impl Kernel {
         let rq = self.fair_rq(cpu);
         assert_eq!(rq.curr.take(), Some(task), "the one that stops was running");
         rq.order_insert(deadline, task);
+        self.fair_mark_running(cpu, task, false);
         self.task_mut(task).ready_at = self.ctx.now;
     }
 
@@ -518,6 +542,37 @@ impl Kernel {
     pub(crate) fn fair_tick(&mut self, cpu: CpuId, task: TaskId) {
         self.fair_update_curr(cpu);
         self.track(cpu, task);
+        let mut levels = self.fair_levels(self.fair_group(task));
+        while let Some(group) = levels.up(self) {
+            self.fair_follow(cpu, group);
+        }
+        self.fair_reweigh(cpu, task);
+    }
+
+    /// `reweight_eevdf()` of the running entity: its groups' shares have become others. Its lag and what is left of its request stay.
+    fn fair_reweigh(&mut self, cpu: CpuId, task: TaskId) {
+        if self.fair_group(task).is_none() {
+            return;
+        }
+        let weight = self.fair_weight(cpu, task, self.task(task).fair.own << WEIGHT_SHIFT);
+        if weight == self.task(task).fair.weight {
+            return;
+        }
+        self.fair_update_lag(cpu, task);
+        let (rq, entity) = self.fair_parts(cpu, task);
+        let (average, old) = (rq.average(), entity.weight);
+        let protects = entity.vruntime < entity.protected_until;
+        rq.sum_weighted -= i128::from(entity.vruntime) * i128::from(old);
+        (entity.deadline, entity.relative) = (entity.deadline - average, true);
+        entity.rescale(weight);
+        (entity.deadline, entity.relative) = (entity.deadline + average, false);
+        if protects {
+            let ahead = i128::from(entity.protected_until - average) * i128::from(old) / i128::from(weight);
+            entity.protected_until = average + ahead as i64;
+        }
+        entity.vruntime = average - entity.vlag;
+        rq.sum_weighted += i128::from(entity.vruntime) * i128::from(weight);
+        rq.sum_weight = rq.sum_weight + weight - old;
     }
 
     /// `yield_task_fair()`: forfeits the rest of the request; an entity that is not eligible is passed over as it is.
@@ -557,8 +612,8 @@ mod tests {
 
     #[test]
     fn virtual_time_by_weight() {
-        assert_eq!(scaled(1_000, 1024), 1_000);
-        assert_eq!(scaled(1_000, 2048), 500);
-        assert_eq!(scaled(15, 15), 1024);
+        assert_eq!(scaled(1_000, NICE_0_LOAD), 1_000);
+        assert_eq!(scaled(1_000, 2 * NICE_0_LOAD), 500);
+        assert_eq!(scaled(15, 15 << WEIGHT_SHIFT), 1024);
     }
 }

@@ -141,6 +141,70 @@ impl Averages {
         queue.util_sum = queue.util_sum.saturating_sub(self.util_sum).max(queue.util * least);
     }
 
+    /// The sum behind the load, of one entity.
+    pub(crate) fn load_sum(&self) -> u64 {
+        self.load_sum
+    }
+
+    /// Nothing is left of the past (`load_avg_is_decayed()`).
+    pub(crate) fn is_decayed(&self) -> bool {
+        self.load_sum == 0 && self.runnable_sum == 0 && self.util_sum == 0
+    }
+
+    /// A group's entity, which has no past, counts in the averages of a queue from now on.
+    pub(crate) fn align(&mut self, queue: &Averages) {
+        debug_assert!(self.is_decayed(), "what has a past is attached");
+        (self.updated, self.within) = (queue.updated, queue.within);
+    }
+
+    /// `propagate_entity_load_avg()`: in a group's queue (`below`, of this unscaled load) the averages of entities came or went, `moved` in sum. Its entity,
+    /// which has this weight, and the queue that the entity is in follow.
+    pub(crate) fn follow(
+        &mut self,
+        queue: &mut Averages,
+        below: &Averages,
+        (weight, load, moved): (u64, u64, i64),
+    ) {
+        let divider = queue.divider();
+        let shift = |avg: &mut u64, sum: &mut u64, (from_avg, to_avg): (u64, u64), (from, to): (u64, u64)| {
+            *avg = (*avg + to_avg).saturating_sub(from_avg);
+            *sum = (*sum + to).saturating_sub(from).max(*avg * (SUM_MAX - SCALE));
+        };
+        let (util, runnable) = (below.util * divider, below.runnable * divider);
+        shift(&mut queue.util, &mut queue.util_sum, (self.util, below.util), (self.util_sum, util));
+        shift(
+            &mut queue.runnable,
+            &mut queue.runnable_sum,
+            (self.runnable, below.runnable),
+            (self.runnable_sum, runnable),
+        );
+        (self.util, self.util_sum, self.runnable, self.runnable_sum) =
+            (below.util, util, below.runnable, runnable);
+        if moved == 0 {
+            return;
+        }
+        let sum = if moved > 0 {
+            (self.load_sum + moved as u64).min(divider)
+        } else {
+            // As if all tasks of the queue were runnable for the same part of the time.
+            self.load_sum.min(below.load_sum.checked_div(load).unwrap_or(0))
+        };
+        let sum = sum.max(self.util_sum >> 10);
+        let new = weight * sum / divider;
+        shift(&mut queue.load, &mut queue.load_sum, (self.load, new), (weight * self.load_sum, weight * sum));
+        (self.load, self.load_sum) = (new, sum);
+    }
+
+    /// `reweight_entity()`: another weight of one that counts in the averages of a queue.
+    pub(crate) fn reweigh_within(&mut self, queue: &mut Averages, (old, new): (u64, u64)) {
+        queue.load = queue.load.saturating_sub(self.load);
+        queue.load_sum =
+            queue.load_sum.saturating_sub(old * self.load_sum).max(queue.load * (SUM_MAX - SCALE));
+        self.reweigh(new);
+        queue.load += self.load;
+        queue.load_sum += new * self.load_sum;
+    }
+
     /// `reweight_entity()`: another weight of one that counts nowhere.
     pub(crate) fn reweigh(&mut self, weight: u64) {
         self.load = weight * self.load_sum / self.divider();

@@ -106,7 +106,7 @@ impl Kernel {
     fn weighs_less_here(&self, task: TaskId, prev: CpuId, sync: bool) -> bool {
         const BIAS_PERCENT: i64 = 100 + (117 - 100) / 2;
         let load = |cpu: CpuId| self.cpus[cpu.index()].fair.averages.load as i64;
-        let of = |task: TaskId| self.task(task).fair.averages.load as i64;
+        let of = |task: TaskId| self.fair_task_load(task) as i64;
         let mut here = load(self.ctx.cpu);
         if sync {
             let current = self.ctx.current.map_or(0, of);

@@ -14,41 +14,54 @@ impl Kernel {
         queue.averages.update(now, since, 1);
     }
 
-    /// The averages of an entity that counts there, and of the queue.
+    /// The averages of an entity that counts there, and of the queues that it is in.
     pub(crate) fn track(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now.0;
         let running = self.cpus[cpu.index()].fair.curr == Some(task);
         let entity = &mut self.task_mut(task).fair;
-        let (since, weight) = (entity.since(running), entity.weight);
+        let (since, weight) = (entity.since(running), entity.own);
         entity.averages.update(now, since, weight);
-        self.track_queue(cpu);
+        self.track_queues(cpu, self.fair_group(task));
     }
 
     /// An entity is about to be queued on `cpu` with this weight: it counts there from now on, if it did not before.
     pub(crate) fn track_arrival(&mut self, cpu: CpuId, task: TaskId, weight: u64) {
+        let group = self.fair_group(task);
+        self.fair_groups_ready(group);
         let entity = &self.task(task).fair;
         let before = entity.counts_on;
-        if before == Some(cpu) && entity.weight == weight {
+        if before == Some(cpu) && entity.own == weight {
             return self.track(cpu, task);
         }
-        self.track_queue(cpu);
+        self.track_queues(cpu, group);
         self.track_departure(task);
-        let queue = &mut self.cpus[cpu.index()].fair.averages;
+        let queue = *self.fair_averages(group, cpu);
         let entity = &mut self.tasks.living_mut(task).fair;
+        entity.own = weight;
         if before.is_none() {
-            entity.averages = Averages::of_new(weight, queue);
+            entity.averages = Averages::of_new(weight, &queue);
         } else {
             entity.averages.reweigh(weight);
         }
-        entity.averages.attach(queue, weight);
-        entity.counts_on = Some(cpu);
+        self.track_attach(cpu, task);
+    }
+
+    /// The entity counts in the averages of its group, or of the root, from now on.
+    pub(crate) fn track_attach(&mut self, cpu: CpuId, task: TaskId) {
+        let group = self.fair_group(task);
+        let (mut averages, own) = (self.task(task).fair.averages, self.task(task).fair.own);
+        averages.attach(self.fair_averages(group, cpu), own);
+        let entity = &mut self.task_mut(task).fair;
+        (entity.averages, entity.counts_on) = (averages, Some(cpu));
+        self.track_moved(cpu, group, averages.load_sum() as i64);
     }
 
     /// The entity counts nowhere any more: it moves, or is gone.
     pub(crate) fn track_departure(&mut self, task: TaskId) {
         let Some(cpu) = self.task_mut(task).fair.counts_on.take() else { return };
         self.track(cpu, task);
-        let entity = self.task(task).fair;
-        entity.averages.detach(&mut self.cpus[cpu.index()].fair.averages, entity.weight);
+        let (group, entity) = (self.fair_group(task), self.task(task).fair);
+        entity.averages.detach(self.fair_averages(group, cpu), entity.own);
+        self.track_moved(cpu, group, -(entity.averages.load_sum() as i64));
     }
 }

@@ -234,6 +234,7 @@ pub fn task(name: &str, program: u32, process: u32) -> TaskSpec {
         affinity: None,
         working_set_kib: 0,
         background: false,
+        group: None,
         kernel_thread: false,
     }
 }

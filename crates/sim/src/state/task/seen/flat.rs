@@ -6,7 +6,8 @@ use super::{
     ON_CPU, ON_RQ, OPS_STATE, QSEQ_SHIFT, RECENT_USED_CPU, RUNNABLE_AT, RUNNABLE_CPU, SCX_FLAGS, SE_ON_RQ,
     SELECTED_CPU, SLICE, STATE, SUM_EXEC_RUNTIME, ScxSeen, Seen, TASK_BYTES, TASK_WAKING, UTIME, WAKE_CPU,
 };
-use crate::flags::SCX_DSQ_INVALID;
+use crate::flags::{PF_EXITING, PF_KTHREAD, SCX_DSQ_INVALID};
+use crate::state::carry::carry;
 use crate::state::dsq::DsqIx;
 use crate::state::programs::{FlatExec, FlatPrograms};
 use crate::state::task::{Burst, OpsState, RunState, SchedClass, ScxEntity, Task};
@@ -222,145 +223,84 @@ impl FlatTask {
     }
 }
 
+carry! {
+    Task as task => FlatTask, fits(cpus: usize);
+    given { pointer: u64, exec: FlatExec }
+    derived {
+        record: task.view.record.clone(),
+        process: task.process.0,
+        uptime: task.view.uptime,
+        jiffy: task.view.jiffy,
+    }
+    Task at task {
+        carried { ready_at, burst, ran_on, last_waker }
+        renamed {}
+        fixed {
+            class if *class == SchedClass::Ext,
+            waking if !*waking,
+            migrating if !*migrating,
+            working_set_kib if *working_set_kib == 0,
+            syscall if syscall.is_none(),
+            dl if dl.is_none(),
+        }
+        apart { seen, view, scx, exec, process }
+        untouched { id, group, warmth, fair, rt_slice, pid, tgid, comm, parent, start_time }
+    }
+    Seen at task.seen {
+        carried { state, on_rq, on_cpu, cpu, exec_start, sum_exec_runtime, nr_migrations, nvcsw, nivcsw }
+        renamed {}
+        fixed {
+            nr_cpus_allowed if *nr_cpus_allowed as usize == cpus,
+            migration_disabled if *migration_disabled == 0,
+            flags if *flags & (PF_KTHREAD | PF_EXITING) == 0,
+            policy if !policy.is_realtime(),
+        }
+        apart {}
+        untouched { boost, nice, se_weight, cpus_allowed }
+    }
+    ScxEntity at task.scx {
+        carried { ddsp_slice, ddsp_vtime, dsq, dsq_prev, dsq_next, dsq_seq, on_priq, reenq_cnt }
+        renamed {}
+        fixed {}
+        apart { seen }
+        untouched { tid }
+    }
+    ScxSeen at task.scx.seen {
+        carried {
+            slice, dsq_vtime, ops_state, ops_qseq, runnable_at, runnable_seq, selected_cpu, ddsp_dsq_id,
+            ddsp_enq_flags,
+        }
+        renamed { flags: scx_flags }
+        fixed {}
+        apart {}
+        untouched { weight }
+    }
+}
+
 impl Task {
-    /// The task has nothing that the lane does not know. All members are named here: what has no name with a value stays as it is while the
-    /// lane runs, or is taken over by [`Task::flatten`].
+    /// The task has nothing that the lane does not know.
     fn fits_lane(&self, cpus: usize) -> bool {
-        let Task {
-            seen,
-            view: _,
-            class,
-            id: _,
-            last_waker: _,
-            waking,
-            migrating,
-            ready_at: _,
-            scx: _,
-            burst: _,
-            working_set_kib,
-            process: _,
-            ran_on: _,
-            exec: _,
-            warmth: _,
-            syscall,
-            fair: _,
-            rt_slice: _,
-            dl,
-            pid: _,
-            tgid: _,
-            comm: _,
-            parent: _,
-            start_time: _,
-        } = self;
-        let Seen {
-            state,
-            on_rq: _,
-            on_cpu: _,
-            boost: _,
-            cpu: _,
-            nr_cpus_allowed,
-            migration_disabled,
-            flags: _,
-            exec_start: _,
-            sum_exec_runtime: _,
-            nr_migrations: _,
-            nvcsw: _,
-            nivcsw: _,
-            nice: _,
-            se_weight: _,
-            policy,
-            cpus_allowed: _,
-        } = seen;
-        let everywhere = *nr_cpus_allowed as usize == cpus && *migration_disabled == 0;
-        let plain = *class == SchedClass::Ext && dl.is_none() && syscall.is_none() && *working_set_kib == 0;
-        let still = !waking && !migrating && matches!(state, RunState::Runnable | RunState::Interruptible);
-        let ordinary = !self.is_kthread() && !self.is_exiting() && !policy.is_realtime();
-        everywhere && plain && still && ordinary
+        fits(self, cpus) && matches!(self.state, RunState::Runnable | RunState::Interruptible)
     }
 
     /// The task as the lane has it; nothing if it has more than that knows.
     pub(crate) fn flatten(&self, cpus: usize, pointer: u64, programs: &FlatPrograms) -> Option<FlatTask> {
-        let (scx, exec) = (&self.scx, self.exec.flatten(programs)?);
-        self.fits_lane(cpus).then(|| FlatTask {
-            record: self.view.record.clone(),
-            pointer,
-            exec_start: self.exec_start,
-            sum_exec_runtime: self.sum_exec_runtime,
-            slice: scx.slice,
-            dsq_vtime: scx.dsq_vtime,
-            ready_at: self.ready_at,
-            burst: self.burst,
-            cpu: self.cpu,
-            ran_on: self.ran_on,
-            dsq: scx.dsq,
-            dsq_prev: scx.dsq_prev,
-            dsq_next: scx.dsq_next,
-            scx_flags: scx.flags,
-            dsq_seq: scx.dsq_seq,
-            ops_qseq: scx.ops_qseq,
-            ops_state: scx.ops_state,
-            state: self.state,
-            on_rq: self.on_rq,
-            on_cpu: self.on_cpu,
-            on_priq: scx.on_priq,
-            process: self.process.0,
-            selected_cpu: scx.selected_cpu,
-            reenq_cnt: scx.reenq_cnt,
-            ddsp_dsq_id: scx.ddsp_dsq_id,
-            ddsp_enq_flags: scx.ddsp_enq_flags,
-            ddsp_slice: scx.ddsp_slice,
-            ddsp_vtime: scx.ddsp_vtime,
-            runnable_seq: scx.runnable_seq,
-            runnable_at: scx.runnable_at,
-            exec,
-            nr_migrations: self.nr_migrations,
-            nvcsw: self.nvcsw,
-            nivcsw: self.nivcsw,
-            last_waker: self.last_waker,
-            uptime: self.view.uptime,
-            jiffy: self.view.jiffy,
-        })
+        let exec = self.exec.flatten(programs)?;
+        self.fits_lane(cpus).then(|| row_of(self, pointer, exec))
     }
 
     /// Gives back what the lane has made of it. Programs see it already.
     pub(crate) fn restore(&mut self, flat: &FlatTask, programs: &FlatPrograms) {
-        self.scx.restore(flat);
-        let seen = &mut self.seen;
-        (seen.exec_start, seen.sum_exec_runtime) = (flat.exec_start, flat.sum_exec_runtime);
-        (seen.cpu, seen.state, seen.on_rq, seen.on_cpu) = (flat.cpu, flat.state, flat.on_rq, flat.on_cpu);
-        (seen.nr_migrations, seen.nvcsw, seen.nivcsw) = (flat.nr_migrations, flat.nvcsw, flat.nivcsw);
-        (self.ready_at, self.burst, self.ran_on) = (flat.ready_at, flat.burst, flat.ran_on);
-        self.last_waker = flat.last_waker;
+        give_back(self, flat);
         self.exec.restore(&flat.exec, programs);
     }
 }
 
-impl ScxEntity {
-    /// The sched_ext part of that. All members are named here, of which the first and the task's weight never change in the lane.
-    fn restore(&mut self, flat: &FlatTask) {
-        *self = ScxEntity {
-            tid: self.tid,
-            seen: ScxSeen {
-                weight: self.seen.weight,
-                flags: flat.scx_flags,
-                slice: flat.slice,
-                dsq_vtime: flat.dsq_vtime,
-                ops_state: flat.ops_state,
-                ops_qseq: flat.ops_qseq,
-                runnable_at: flat.runnable_at,
-                runnable_seq: flat.runnable_seq,
-                selected_cpu: flat.selected_cpu,
-                ddsp_dsq_id: flat.ddsp_dsq_id,
-                ddsp_enq_flags: flat.ddsp_enq_flags,
-            },
-            ddsp_slice: flat.ddsp_slice,
-            ddsp_vtime: flat.ddsp_vtime,
-            dsq: flat.dsq,
-            dsq_prev: flat.dsq_prev,
-            dsq_next: flat.dsq_next,
-            dsq_seq: flat.dsq_seq,
-            on_priq: flat.on_priq,
-            reenq_cnt: flat.reenq_cnt,
-        };
+impl FlatTask {
+    /// Has what the general core has made of the task since it was given back in the middle of an event. A task cannot come to have more
+    /// than the lane knows there: nothing is executed of its program, and what programs of the scheduler call changes no `fixed` member.
+    pub(crate) fn refresh(&mut self, task: &Task, cpus: usize) {
+        debug_assert!(task.fits_lane(cpus), "in the middle of an event {} stays what it is", task.id);
+        *self = row_of(task, self.pointer, self.exec.refreshed(&task.exec));
     }
 }
