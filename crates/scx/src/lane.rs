@@ -3,7 +3,7 @@
 //! The table of kernel functions stays the reference. What asks nothing of a task runs as it is; the few here act on the lane's tasks. All
 //! else is done by the general core in between ([`Kernel::in_general`]).
 
-use crate::join::Join;
+use crate::join::{Join, KTIME_GET_NS};
 use crate::kfunc::{Function, dsq_id, slot_asks_tasks};
 use crate::mirror::Field;
 use crate::scheduler::BpfScheduler;
@@ -26,6 +26,9 @@ mod slot {
     pub(super) const TASK_CPU: usize = 8;
     pub(super) const TASK_SET_SLICE: usize = 9;
     pub(super) const TASK_SET_DSQ_VTIME: usize = 10;
+    pub(super) const CPUMASK_TEST_CPU: usize = 13;
+    pub(super) const TASK_FROM_PID: usize = 16;
+    pub(super) const TASK_RELEASE: usize = 17;
 }
 
 /// The kernel, whose tasks the lane has, joined to a loaded object.
@@ -33,6 +36,8 @@ pub(crate) struct LaneJoin<'k> {
     join: Join<'k>,
     /// The pointer to the task that the callback is about, which the kernel's context names.
     pointer: u64,
+    /// The task that the program has looked up last, and the pointer to it.
+    found: (Option<TaskId>, u64),
 }
 
 impl LaneJoin<'_> {
@@ -41,6 +46,7 @@ impl LaneJoin<'_> {
     fn task(&self, pointer: u64) -> Option<TaskId> {
         match self.join.k.ctx().op_task {
             Some(task) if pointer == self.pointer => Some(task),
+            _ if pointer == self.found.1 => self.found.0,
             _ => self.other_task(pointer),
         }
     }
@@ -135,31 +141,53 @@ impl LaneJoin<'_> {
                 self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), b)))
             }
-            slot::TASK_RUNNING => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                Some(u64::from(self.join.k.lane_task_running(task)))
-            }
-            slot::TASK_CPU => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                Some(u64::from(self.join.k.lane_task_cpu(task).0))
-            }
-            slot::TASK_SET_SLICE => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                self.join.k.lane_set_slice(task, b);
-                Some(1)
-            }
-            slot::TASK_SET_DSQ_VTIME => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                self.join.k.lane_set_dsq_vtime(task, b);
-                Some(1)
-            }
             _ => None,
         }
     }
+
+    /// What the kernel function of a slot does whose caller is charged later, as nothing of it depends on the time.
+    #[inline(always)]
+    fn ready<const SLOT: usize>(&mut self, [a, b, c, d, _]: [u64; 5], vm: &Vm<'_>) -> Option<u64> {
+        Some(match SLOT {
+            slot::INSERT => {
+                let (task, dsq) = (self.task(a)?, dsq_id(&self.join, b));
+                self.join.k.set_site(Some(vm.site()));
+                self.join.k.lane_insert_plain(task, dsq, c, d).then_some(1)?
+            }
+            slot::TASK_RUNNING => u64::from(self.join.k.lane_task_running(self.task(a)?)),
+            slot::TASK_CPU => u64::from(self.join.k.lane_task_cpu(self.task(a)?).0),
+            slot::TASK_SET_SLICE => {
+                self.join.k.lane_set_slice(self.task(a)?, b);
+                1
+            }
+            slot::TASK_SET_DSQ_VTIME => {
+                self.join.k.lane_set_dsq_vtime(self.task(a)?, b);
+                1
+            }
+            slot::CPUMASK_TEST_CPU if (a as u32 as usize) < self.join.state.nr_cpus => {
+                let cpu = u64::from(a as u32);
+                let word = vm.mem.read_u64(GuestAddr(b.wrapping_add(cpu / 64 * 8))).ok()?;
+                word >> (cpu % 64) & 1
+            }
+            slot::TASK_FROM_PID => {
+                let task = self.join.k.lane_task_by_pid(a as u32 as i32)?;
+                let pointer = Some(self.join.k.lane_pointer(task)).filter(|pointer| *pointer != 0)?;
+                self.found = (Some(task), pointer);
+                pointer
+            }
+            slot::TASK_RELEASE => self.task(a).map(|_| 0)?,
+            _ => return None,
+        })
+    }
+}
+
+/// The kernel functions that [`LaneJoin::ready`] knows.
+const fn is_ready(slot: usize) -> bool {
+    use slot::*;
+    matches!(
+        slot,
+        INSERT | TASK_RUNNING..=TASK_SET_DSQ_VTIME | CPUMASK_TEST_CPU | TASK_FROM_PID | TASK_RELEASE
+    )
 }
 
 /// An argument lies in the stack of the program, where nothing is to be asked and no object of the kernel can be.
@@ -194,6 +222,30 @@ impl Host for LaneJoin<'_> {
             None if const { !slot_asks_tasks(SLOT) } => self.join.direct_kfunc::<SLOT>(args, vm),
             None => self.direct_in_general::<SLOT>(*args, vm),
         }
+    }
+
+    #[inline(always)]
+    fn ready_kfunc<const SLOT: usize>(&mut self, args: [u64; 5], vm: &Vm<'_>) -> Option<u64> {
+        if const { !is_ready(SLOT) } {
+            return None;
+        }
+        let (callers, price) = (self.join.state.direct[SLOT].callers, self.join.state.direct[SLOT].price);
+        if !self.join.may_call(callers, vm) {
+            return None;
+        }
+        let r0 = self.ready::<SLOT>(args, vm)?;
+        self.join.owed += price;
+        self.join.k.set_site(Some(vm.site()));
+        Some(r0)
+    }
+
+    #[inline(always)]
+    fn ready_helper<const ID: u32>(&mut self, vm: &Vm<'_>) -> Option<u64> {
+        if ID != KTIME_GET_NS || vm.is_locked() {
+            return None;
+        }
+        self.join.settle_with(vm.insns(), self.join.state.helper_cost);
+        Some(self.join.k.now().0)
     }
 
     #[inline(always)]
@@ -355,7 +407,7 @@ impl BpfScheduler {
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
         let Some(compiler) = &mut self.engine else { return 0 };
         let join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
-        let mut host = LaneJoin { join, pointer };
+        let mut host = LaneJoin { join, pointer, found: (None, 0) };
         // What is rare comes to its end elsewhere, so that the result of all others stays in registers.
         let outcome = match compiler.ready(code, mem) {
             Some(ready) => match ready.run(func, context, mem, &mut host, budget) {

@@ -9,7 +9,7 @@ use crate::state::ops::OpKind;
 use crate::state::order::Place;
 use crate::state::rq::Served;
 use crate::state::scx::DispatchEntry;
-use crate::state::task::OpsState;
+use crate::state::task::{FIRST_PID, OpsState};
 use schedlab_base::{CpuId, DsqId, TaskId};
 use schedlab_trace::EventKind;
 
@@ -29,17 +29,21 @@ impl Kernel {
     /// `scx_bpf_dsq_insert()`.
     #[inline(always)]
     pub fn lane_insert(&mut self, task: TaskId, dsq: DsqId, slice: u64, flags: u64) -> bool {
+        self.lane_insert_plain(task, dsq, slice, flags)
+            || self.in_general(|k| k.dsq_insert(task, dsq, slice, flags))
+    }
+
+    /// The same where it needs no look; else false, and nothing is changed.
+    #[inline(always)]
+    pub fn lane_insert_plain(&mut self, task: TaskId, dsq: DsqId, slice: u64, flags: u64) -> bool {
         if self.takes_direct(task, flags) {
             self.insert_direct(task, dsq, (slice, 0), flags);
             return true;
         }
-        if self.takes_buffered(task, flags) {
-            let entry = DispatchEntry { task, qseq: 0, dsq, slice, vtime: 0, enq_flags: flags, site: None };
-            if self.lane_buffer(entry) {
-                return true;
-            }
+        if !self.takes_buffered(task, flags) {
+            return false;
         }
-        self.in_general(move |k| k.dsq_insert(task, dsq, slice, flags))
+        self.lane_buffer(DispatchEntry { task, qseq: 0, dsq, slice, vtime: 0, enq_flags: flags, site: None })
     }
 
     /// `scx_bpf_dsq_insert_vtime()`.
@@ -131,6 +135,14 @@ impl Kernel {
     /// `scx_bpf_task_set_dsq_vtime()`.
     pub fn lane_set_dsq_vtime(&mut self, task: TaskId, vtime: u64) {
         self.flat(task).set_dsq_vtime(vtime);
+    }
+
+    /// `bpf_task_from_pid()`, of a task with the pid that its number gives it.
+    #[inline(always)]
+    pub fn lane_task_by_pid(&self, pid: i32) -> Option<TaskId> {
+        let number = pid.wrapping_sub(FIRST_PID) as u32;
+        let own = (number as usize) < self.flat.tasks.len() && self.scx.user_space.is_none();
+        own.then_some(TaskId(number))
     }
 
     /// The pointer to a task that programs have seen.

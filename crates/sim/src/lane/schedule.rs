@@ -89,7 +89,7 @@ impl<S: SchedExt> Sim<S> {
     /// [`Sim::end_pass`].
     #[inline(always)]
     fn lane_end_pass(&mut self, cpu: CpuId) {
-        self.lane_deferred();
+        self.k.lane_deferred();
         if self.k.cpu(cpu).reenq_local {
             self.in_general(move |sim| sim.reenqueue_locals(cpu));
         }

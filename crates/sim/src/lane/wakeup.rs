@@ -48,15 +48,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker: None });
         self.k.lane_rq_unlock(cpu);
-        self.lane_deferred();
-    }
-
-    /// Moves what has been dispatched to other CPUs, if anything has.
-    #[inline(always)]
-    pub(super) fn lane_deferred(&mut self) {
-        if !self.k.scx.deferred_locals.is_empty() {
-            self.in_general(Sim::move_deferred_locals);
-        }
+        self.k.lane_deferred();
     }
 
     /// [`Sim::ext_select`].
@@ -165,17 +157,24 @@ impl<S: SchedExt> Sim<S> {
     #[inline(always)]
     fn lane_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let entry = self.k.flat(task);
-        let id = entry.ddsp_dsq_id;
-        let elsewhere = id != SCX_DSQ_LOCAL && id.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0;
-        let all = entry.ddsp_enq_flags | flags;
-        if elsewhere || all & SCX_ENQ_IMMED != 0 {
+        let (id, all) = (entry.ddsp_dsq_id, entry.ddsp_enq_flags | flags);
+        if all & SCX_ENQ_IMMED != 0 {
             return self.in_general(move |sim| sim.ext_direct_dispatch(cpu, task, flags));
+        }
+        self.k.ctx.site = self.k.scx.direct_site;
+        let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
+        let elsewhere = self.k.dsq(ix).local.is_some_and(|target| target != cpu);
+        let entry = self.k.flat(task);
+        if elsewhere {
+            entry.set_ddsp_enq_flags(all);
+            entry.set_ops_state(OpsState::None);
+            let site = self.k.ctx.site.take();
+            self.k.scx.deferred_locals.push((task, site));
+            return;
         }
         let flags = all | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
         let insert = Insert { slice: entry.ddsp_slice, vtime: entry.ddsp_vtime, flags };
         entry.clear_direct();
-        self.k.ctx.site = self.k.scx.direct_site;
-        let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         self.k.lane_dispatch_enqueue(ix, task, insert);
         self.k.ctx.site = None;
     }
