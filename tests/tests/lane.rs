@@ -149,6 +149,35 @@ fn what_the_lane_does_not_know_is_the_general_cores() {
     assert!(taken > 0, "the lane took events");
 }
 
+/// What callbacks call: iterators, kicks, locks, maps, tasks by their numbers, inserts for other CPUs.
+#[test]
+fn what_callbacks_call_gives_the_same_in_both_cores() {
+    if !has_clang() {
+        return;
+    }
+    let mut prng = Prng::stream(1, 0x6361_6c6c);
+    for name in ["walk", "parts", "locked", "seen"] {
+        let object = test_object(name);
+        for cpus in [1, 2, 6, 16] {
+            let (tasks, run) = (between(&mut prng, 2, 120), between(&mut prng, 20, 6_000));
+            let mut settings = Vec::new();
+            if name == "walk" {
+                let slice = [20_000_000, 500_000][prng.below(2) as usize];
+                settings = vec![("nr_cpus".into(), cpus.to_string()), ("slice".into(), slice.to_string())];
+            }
+            let case = Case {
+                cpus,
+                seed: prng.below(1000),
+                workload: format!("periodic:tasks={tasks},run={run}us,sleep=700us,ttime=1s"),
+                length: DurationNs::from_ms(30),
+                settings,
+            };
+            let events = compare(name, &object, &case);
+            assert!(events > 0, "{name}, {case:?}: the lane took no event");
+        }
+    }
+}
+
 /// A watchdog's exit, bad dispatches, faults and the fair class behind them.
 #[test]
 fn ejections_are_the_same_in_both_cores() {

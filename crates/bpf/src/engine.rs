@@ -99,6 +99,21 @@ pub trait Host {
         self.kfunc(vm.called(), args, vm)
     }
 
+    /// As [`Host::direct_kfunc`] where nothing can go wrong and the caller need not be charged before: nothing if it is not so, and then nothing
+    /// has been changed. Panics are not allowed in it.
+    #[inline(always)]
+    fn ready_kfunc<const SLOT: usize>(&mut self, args: [u64; 5], vm: &Vm<'_>) -> Option<u64> {
+        let _ = (args, vm);
+        None
+    }
+
+    /// As [`Host::helper`], under the same conditions.
+    #[inline(always)]
+    fn ready_helper<const ID: u32>(&mut self, vm: &Vm<'_>) -> Option<u64> {
+        let _ = vm;
+        None
+    }
+
     /// Decides on a store of the low `size` bytes (1, 2, 4 or 8) of `value` to a page marked
     /// [`crate::memory::Perm::KERNEL`]; writing it, with [`Memory::write`], is the host's part too.
     ///

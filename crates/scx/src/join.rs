@@ -13,7 +13,7 @@ use schedlab_sim::{Kernel, OpKind, OpsSet};
 use schedlab_trace::ExitKind;
 
 /// Numbers of `bpf_ktime_get_ns()`, `bpf_spin_lock()` and `bpf_spin_unlock()`.
-const KTIME_GET_NS: u32 = 5;
+pub(crate) const KTIME_GET_NS: u32 = 5;
 const SPIN_LOCK: u32 = 93;
 const SPIN_UNLOCK: u32 = 94;
 /// Number of the helper `bpf_task_pt_regs()`.

@@ -3,7 +3,7 @@
 //! The table of kernel functions stays the reference. What asks nothing of a task runs as it is; the few here act on the lane's tasks. All
 //! else is done by the general core in between ([`Kernel::in_general`]).
 
-use crate::join::Join;
+use crate::join::{Join, KTIME_GET_NS};
 use crate::kfunc::{Function, dsq_id, slot_asks_tasks};
 use crate::mirror::Field;
 use crate::scheduler::BpfScheduler;
@@ -11,7 +11,7 @@ use schedlab_base::{DsqId, DurationNs, TaskId};
 use schedlab_bpf::engine::Engine;
 use schedlab_bpf::helpers::{Env, LockKind};
 use schedlab_bpf::link::Runtime;
-use schedlab_bpf::{Fault, GuestAddr, Host, Memory, Vm};
+use schedlab_bpf::{Fault, FuncId, GuestAddr, Host, Memory, Vm};
 use schedlab_sim::{Kernel, OpKind};
 
 /// Slots of the kernel functions that have a way of their own here, as the table has them.
@@ -26,22 +26,27 @@ mod slot {
     pub(super) const TASK_CPU: usize = 8;
     pub(super) const TASK_SET_SLICE: usize = 9;
     pub(super) const TASK_SET_DSQ_VTIME: usize = 10;
+    pub(super) const CPUMASK_TEST_CPU: usize = 13;
+    pub(super) const TASK_FROM_PID: usize = 16;
+    pub(super) const TASK_RELEASE: usize = 17;
 }
 
 /// The kernel, whose tasks the lane has, joined to a loaded object.
 pub(crate) struct LaneJoin<'k> {
     join: Join<'k>,
-    /// The task that the callback is about, and the pointer to it.
-    about: Option<TaskId>,
+    /// The pointer to the task that the callback is about, which the kernel's context names.
     pointer: u64,
+    /// The task that the program has looked up last, and the pointer to it.
+    found: (Option<TaskId>, u64),
 }
 
 impl LaneJoin<'_> {
     /// The task that a kernel function is called with: mostly the one that the callback is about.
     #[inline(always)]
     fn task(&self, pointer: u64) -> Option<TaskId> {
-        match self.about {
+        match self.join.k.ctx().op_task {
             Some(task) if pointer == self.pointer => Some(task),
+            _ if pointer == self.found.1 => self.found.0,
             _ => self.other_task(pointer),
         }
     }
@@ -64,6 +69,25 @@ impl LaneJoin<'_> {
         })
     }
 
+    /// As [`Join::settle_with`].
+    #[inline(always)]
+    fn settle_with(&mut self, executed: u64, cost: DurationNs) {
+        let join = &mut self.join;
+        join.k.lane_charge_call(executed - join.charged, join.owed + cost);
+        (join.charged, join.owed) = (executed, DurationNs::ZERO);
+    }
+
+    /// The kernel function of a slot where it has no way of its own. The arguments come by value: they need not be stored where it has.
+    #[cold]
+    #[inline(never)]
+    fn direct_in_general<const SLOT: usize>(
+        &mut self,
+        args: [u64; 5],
+        vm: &mut Vm<'_>,
+    ) -> Result<u64, Fault> {
+        self.in_general(|join| join.direct_kfunc::<SLOT>(&args, vm))
+    }
+
     /// Charges what was executed and the call; nothing if the function may not be called here.
     #[inline(always)]
     fn enter<const SLOT: usize>(&mut self, vm: &Vm<'_>) -> Option<()> {
@@ -72,7 +96,7 @@ impl LaneJoin<'_> {
         if !self.join.may_call(callers, vm) {
             return None;
         }
-        self.join.settle_with(vm.insns(), price);
+        self.settle_with(vm.insns(), price);
         self.join.k.set_site(Some(vm.site()));
         Some(())
     }
@@ -102,8 +126,9 @@ impl LaneJoin<'_> {
             }
             slot::INSERT_VTIME_ARGS => {
                 let task = self.task(a).filter(|_| is_on_stack(b, 32, vm))?;
-                let word = |at: u64| vm.mem.read_u64(GuestAddr(b + at * 8)).expect("the stack is mapped");
-                let [dsq, slice, vtime, flags] = [word(0), word(1), word(2), word(3)];
+                let bytes = vm.mem.slice(GuestAddr(b), 32).expect("the stack is mapped");
+                let (words, _) = bytes.as_chunks();
+                let [dsq, slice, vtime, flags] = [0, 1, 2, 3].map(|at: usize| u64::from_le_bytes(words[at]));
                 self.enter::<SLOT>(vm)?;
                 let dsq = dsq_id(&self.join, dsq);
                 Some(u64::from(self.join.k.lane_insert_vtime(task, dsq, slice, vtime, flags)))
@@ -116,31 +141,53 @@ impl LaneJoin<'_> {
                 self.enter::<SLOT>(vm)?;
                 Some(u64::from(self.join.k.lane_move_to_local(DsqId(a), b)))
             }
-            slot::TASK_RUNNING => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                Some(u64::from(self.join.k.lane_task_running(task)))
-            }
-            slot::TASK_CPU => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                Some(u64::from(self.join.k.lane_task_cpu(task).0))
-            }
-            slot::TASK_SET_SLICE => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                self.join.k.lane_set_slice(task, b);
-                Some(1)
-            }
-            slot::TASK_SET_DSQ_VTIME => {
-                let task = self.task(a)?;
-                self.enter::<SLOT>(vm)?;
-                self.join.k.lane_set_dsq_vtime(task, b);
-                Some(1)
-            }
             _ => None,
         }
     }
+
+    /// What the kernel function of a slot does whose caller is charged later, as nothing of it depends on the time.
+    #[inline(always)]
+    fn ready<const SLOT: usize>(&mut self, [a, b, c, d, _]: [u64; 5], vm: &Vm<'_>) -> Option<u64> {
+        Some(match SLOT {
+            slot::INSERT => {
+                let (task, dsq) = (self.task(a)?, dsq_id(&self.join, b));
+                self.join.k.set_site(Some(vm.site()));
+                self.join.k.lane_insert_plain(task, dsq, c, d).then_some(1)?
+            }
+            slot::TASK_RUNNING => u64::from(self.join.k.lane_task_running(self.task(a)?)),
+            slot::TASK_CPU => u64::from(self.join.k.lane_task_cpu(self.task(a)?).0),
+            slot::TASK_SET_SLICE => {
+                self.join.k.lane_set_slice(self.task(a)?, b);
+                1
+            }
+            slot::TASK_SET_DSQ_VTIME => {
+                self.join.k.lane_set_dsq_vtime(self.task(a)?, b);
+                1
+            }
+            slot::CPUMASK_TEST_CPU if (a as u32 as usize) < self.join.state.nr_cpus => {
+                let cpu = u64::from(a as u32);
+                let word = vm.mem.read_u64(GuestAddr(b.wrapping_add(cpu / 64 * 8))).ok()?;
+                word >> (cpu % 64) & 1
+            }
+            slot::TASK_FROM_PID => {
+                let task = self.join.k.lane_task_by_pid(a as u32 as i32)?;
+                let pointer = Some(self.join.k.lane_pointer(task)).filter(|pointer| *pointer != 0)?;
+                self.found = (Some(task), pointer);
+                pointer
+            }
+            slot::TASK_RELEASE => self.task(a).map(|_| 0)?,
+            _ => return None,
+        })
+    }
+}
+
+/// The kernel functions that [`LaneJoin::ready`] knows.
+const fn is_ready(slot: usize) -> bool {
+    use slot::*;
+    matches!(
+        slot,
+        INSERT | TASK_RUNNING..=TASK_SET_DSQ_VTIME | CPUMASK_TEST_CPU | TASK_FROM_PID | TASK_RELEASE
+    )
 }
 
 /// An argument lies in the stack of the program, where nothing is to be asked and no object of the kernel can be.
@@ -173,8 +220,32 @@ impl Host for LaneJoin<'_> {
         match self.direct::<SLOT>(args, vm) {
             Some(r0) => Ok(r0),
             None if const { !slot_asks_tasks(SLOT) } => self.join.direct_kfunc::<SLOT>(args, vm),
-            None => self.in_general(|join| join.direct_kfunc::<SLOT>(args, vm)),
+            None => self.direct_in_general::<SLOT>(*args, vm),
         }
+    }
+
+    #[inline(always)]
+    fn ready_kfunc<const SLOT: usize>(&mut self, args: [u64; 5], vm: &Vm<'_>) -> Option<u64> {
+        if const { !is_ready(SLOT) } {
+            return None;
+        }
+        let (callers, price) = (self.join.state.direct[SLOT].callers, self.join.state.direct[SLOT].price);
+        if !self.join.may_call(callers, vm) {
+            return None;
+        }
+        let r0 = self.ready::<SLOT>(args, vm)?;
+        self.join.owed += price;
+        self.join.k.set_site(Some(vm.site()));
+        Some(r0)
+    }
+
+    #[inline(always)]
+    fn ready_helper<const ID: u32>(&mut self, vm: &Vm<'_>) -> Option<u64> {
+        if ID != KTIME_GET_NS || vm.is_locked() {
+            return None;
+        }
+        self.join.settle_with(vm.insns(), self.join.state.helper_cost);
+        Some(self.join.k.now().0)
     }
 
     #[inline(always)]
@@ -199,12 +270,16 @@ impl Host for LaneJoin<'_> {
     fn kernel_store(&mut self, addr: GuestAddr, size: u8, value: u64, vm: &mut Vm<'_>) -> Result<(), Fault> {
         let field = self.join.state.tasks.field(addr, size);
         match field {
-            Some(Field::Slice(task)) if self.about == Some(task) && !self.join.state.cid_form => {
+            Some(Field::Slice(task))
+                if self.join.k.ctx().op_task == Some(task) && !self.join.state.cid_form =>
+            {
                 self.join.settle(vm.insns());
                 self.join.k.lane_set_slice(task, value);
                 Ok(())
             }
-            Some(Field::DsqVtime(task)) if self.about == Some(task) && !self.join.state.cid_form => {
+            Some(Field::DsqVtime(task))
+                if self.join.k.ctx().op_task == Some(task) && !self.join.state.cid_form =>
+            {
                 self.join.settle(vm.insns());
                 self.join.k.lane_set_dsq_vtime(task, value);
                 Ok(())
@@ -315,28 +390,38 @@ impl BpfScheduler {
         !watched && !self.cid_form && self.engine.is_some()
     }
 
-    /// [`schedlab_sim::SchedExt::lane_call`].
-    #[inline(never)]
-    pub(crate) fn call_in_lane(
-        &mut self,
-        k: &mut Kernel,
-        op: OpKind,
-        task: Option<TaskId>,
-        args: [u64; 3],
-    ) -> u64 {
+    /// [`schedlab_sim::SchedExt::lane_call`]. Inlined where the callback is known, so that its arguments go straight to where the
+    /// program has them.
+    #[inline(always)]
+    pub(crate) fn call_in_lane(&mut self, k: &mut Kernel, op: OpKind, args: [u64; 3]) -> u64 {
         let Some(func) = self.ops[op as usize] else { return 0 };
-        let Some(compiler) = &mut self.engine else { return 0 };
         let context = self.guest.context(&args);
-        let begin = k.ctx().now;
         let pointer = if op == OpKind::Dispatch { args[1] } else { args[0] };
-        let join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
-        let mut host = LaneJoin { join, about: task, pointer };
+        self.run_in_lane(k, func, context, pointer)
+    }
+
+    /// Runs a callback, which the kernel's context names.
+    #[inline(never)]
+    fn run_in_lane(&mut self, k: &mut Kernel, func: FuncId, context: u64, pointer: u64) -> u64 {
+        let (op, begin) = (k.ctx().op, k.ctx().now);
         let (code, mem, budget) = (&self.image.code, &mut self.mem, self.budget);
+        let Some(compiler) = &mut self.engine else { return 0 };
+        let join = Join { k, state: &mut self.state, charged: 0, owed: DurationNs::ZERO, op };
+        let mut host = LaneJoin { join, pointer, found: (None, 0) };
+        // What is rare comes to its end elsewhere, so that the result of all others stays in registers.
         let outcome = match compiler.ready(code, mem) {
-            Some(ready) => ready.run(func, context, mem, &mut host, budget),
+            Some(ready) => match ready.run(func, context, mem, &mut host, budget) {
+                Ok(done) => {
+                    let (charged, owed) = (host.join.charged, host.join.owed);
+                    k.lane_charge_call(done.insns - charged, owed);
+                    self.costs.add(op, done.insns, begin, k.ctx().now);
+                    return if self.state.left_open() { self.left_open(k, func) } else { done.r0 };
+                }
+                Err(fault) => Err(fault),
+            },
             None => compiler.run(code, func, &[context], mem, &mut host, budget),
         };
-        let (charged, owed) = (host.join.charged, host.join.owed);
-        self.ended(k, (func, op, begin), outcome, (charged, owed))
+        let due = (host.join.charged, host.join.owed);
+        self.ended(k, (func, op, begin), outcome, due)
     }
 }

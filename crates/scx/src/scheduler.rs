@@ -100,7 +100,7 @@ impl Default for Costs {
 
 impl Costs {
     #[inline(always)]
-    fn add(&mut self, op: OpKind, insns: u64, begin: TimeNs, end: TimeNs) {
+    pub(crate) fn add(&mut self, op: OpKind, insns: u64, begin: TimeNs, end: TimeNs) {
         debug_assert!(end >= begin, "time does not go back in a callback");
         self.calls[op as usize] += 1;
         self.insns[op as usize] += insns;
@@ -293,7 +293,7 @@ impl BpfScheduler {
 
     /// Ends a run that has left an iterator or a lock open.
     #[cold]
-    fn left_open(&mut self, k: &mut Kernel, func: FuncId) -> u64 {
+    pub(crate) fn left_open(&mut self, k: &mut Kernel, func: FuncId) -> u64 {
         if let Some(fault) = self.state.close_all(k) {
             let name = self.image.code.function(func).map_or("?", |function| function.name());
             k.error(ExitKind::Error, format!("BPF program {name}: {fault}"));

@@ -26,6 +26,8 @@ const UPWARD: &[(&str, &str)] = &[
     ("class/ext/life.rs", "schedule"),
     ("class/fair/balance.rs", "pull"),
     ("class/fair/balance.rs", "wakeup_preempt"),
+    ("class/fair/bandwidth.rs", "interrupt"),
+    ("class/fair/bandwidth.rs", "run_sleepers"),
     ("class/fair/hrtick.rs", "interrupt"),
     ("class/fair/hrtick.rs", "run_sleepers"),
     ("class/fair/hrtick.rs", "tick_of_class"),

@@ -38,8 +38,8 @@ impl SchedExt for BpfScheduler {
     }
 
     #[inline(always)]
-    fn lane_call(&mut self, k: &mut Kernel, op: OpKind, task: Option<TaskId>, args: [u64; 3]) -> u64 {
-        self.call_in_lane(k, op, task, args)
+    fn lane_call(&mut self, k: &mut Kernel, op: OpKind, args: [u64; 3]) -> u64 {
+        self.call_in_lane(k, op, args)
     }
 
     fn uptime(&self) -> DurationNs {

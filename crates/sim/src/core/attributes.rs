@@ -110,12 +110,12 @@ impl<S: SchedExt> Sim<S> {
         match attribute {
             Attribute::Nice(nice) => self.set_nice(task, nice),
             Attribute::Policy(policy) => self.set_policy(task, policy),
-            Attribute::Group(group) => self.move_to_group(task, GroupIx::from(group)),
             Attribute::Affinity(mask) => {
                 if !mask.and(&self.k.machine.all_cpus()).is_empty() {
                     self.set_affinity(task, &mask);
                 }
             }
+            Attribute::Group(group) => self.move_to_group(task, GroupIx::from(group)),
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::flags::*;
 use crate::state::ops::SchedExt;
-use crate::state::rq::Served;
 use crate::state::sim::Sim;
 use crate::state::task::{RunState, SchedClass};
 use schedlab_base::{CpuId, TaskId};
@@ -31,10 +30,8 @@ impl<S: SchedExt> Sim<S> {
             SchedClass::Dl => self.k.dl_enqueue(cpu, task, flags),
             SchedClass::Rt => self.k.rt_enqueue(cpu, task, flags & SCX_ENQ_HEAD != 0),
             SchedClass::Fair => {
-                self.k.count_running(cpu, class, true);
-                self.k.fair_enqueue(cpu, task, flags & ENQUEUE_INITIAL != 0);
-                if self.k.cpu(cpu).fair.nr == 1 {
-                    self.k.server_start(cpu, Served::Fair);
+                if !self.k.bandwidth_used() || !self.k.fair_enter_limbo(cpu, task) {
+                    self.k.fair_join(cpu, task, flags & ENQUEUE_INITIAL != 0);
                 }
             }
             SchedClass::Ext => self.ext_enqueue(cpu, task, flags),
@@ -51,6 +48,9 @@ impl<S: SchedExt> Sim<S> {
             SchedClass::Dl => self.k.dl_dequeue(cpu, task),
             SchedClass::Rt => self.k.rt_dequeue(cpu, task),
             SchedClass::Fair => {
+                if self.k.bandwidth_used() && self.k.fair_leave_limbo(cpu, task) {
+                    return true;
+                }
                 let sleeps = flags & SCX_DEQ_SLEEP != 0 && self.k.task(task).state != RunState::Dead;
                 if !self.k.fair_dequeue(cpu, task, sleeps) {
                     return false;

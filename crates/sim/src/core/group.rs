@@ -44,8 +44,10 @@ impl<S: SchedExt> Sim<S> {
             GroupChange::Cpus(cpus) => entry.cpus = Some(cpus),
             GroupChange::Make | GroupChange::Remove => unreachable!("these change no file"),
         }
-        if matches!(change, GroupChange::Weight(_) | GroupChange::Idle(_)) {
-            self.k.fair_group_changed(group);
+        match change {
+            GroupChange::Weight(_) | GroupChange::Idle(_) => self.k.fair_group_changed(group),
+            GroupChange::Quota(_) | GroupChange::Burst(_) => self.k.bandwidth_changed(group),
+            _ => {}
         }
     }
 

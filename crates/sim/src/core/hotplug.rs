@@ -46,6 +46,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.set_online(cpu, online);
         if !online {
+            self.k.bandwidth_offline(cpu);
             self.offline_ext(cpu);
         }
         self.tell_hotplug(cpu, online);

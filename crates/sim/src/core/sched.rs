@@ -88,6 +88,13 @@ impl<S: SchedExt> Sim<S> {
             prev.is_none_or(|task| self.k.task(task).cpu == cpu),
             "the running task belongs to its CPU"
         );
+        if self.k.bandwidth_used()
+            && let Some(task) = prev.filter(|_| !voluntary)
+            && self.k.task(task).fair.leaves
+            && self.k.task(task).exec.is_in_user_mode()
+        {
+            self.k.fair_throttle_task(cpu, task);
+        }
         let pushed = self.push_off(cpu, prev);
         let next = self.pick_next(cpu, prev);
         if self.is_to_lay_down(prev, next) {

@@ -36,6 +36,8 @@ pub(crate) enum Event {
     Replenish { cpu: CpuId, task: TaskId },
     /// A period of real-time throttling is over.
     RtPeriod { cpu: CpuId },
+    /// A group's period of bandwidth is over, or what was given back in it is handed out.
+    Bandwidth { group: u32, slack: bool },
     /// The sched_ext watchdog looks for starved tasks.
     Watchdog,
     /// A change of the configuration's list, from outside.
@@ -72,8 +74,9 @@ impl Event {
             Event::Latest { task, .. } => (11, task.0),
             Event::Replenish { task, .. } => (12, task.0),
             Event::RtPeriod { cpu } => (13, cpu.0),
-            Event::Ipi { cpu } => (14, cpu.0),
-            Event::Work { cpu } => (15, cpu.0),
+            Event::Bandwidth { group, slack } => (14, 2 * group + u32::from(slack)),
+            Event::Ipi { cpu } => (15, cpu.0),
+            Event::Work { cpu } => (16, cpu.0),
         }
     }
 

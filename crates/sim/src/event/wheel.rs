@@ -353,15 +353,20 @@ impl Wheel {
         if at == self.first {
             self.take_first();
         } else if far_slot(time) == self.round {
-            self.remove_near(at, time);
+            let slot = near_slot(time);
+            if self.near.head(slot) == at && self.entries.of(at).child == NIL {
+                self.near.empty(slot);
+            } else {
+                self.remove_near(at, slot);
+            }
         } else {
             self.remove_far(at, time);
         }
     }
 
+    /// Takes an entry out of a near slot that has others.
     #[inline(never)]
-    fn remove_near(&mut self, at: u32, time: TimeNs) {
-        let slot = near_slot(time);
+    fn remove_near(&mut self, at: u32, slot: u64) {
         let root = self.near.head(slot);
         if root != at {
             self.entries.unlink(at);

@@ -133,6 +133,10 @@ pub(super) fn leave<S: SchedExt>(sim: &mut Sim<S>, ret: i64) -> Option<Step> {
         let entry = sim.k.task_mut(current);
         let used = entry.cpu_time(now);
         entry.exec.leave_kernel(used);
+        if entry.fair.leaves {
+            let cpu = sim.k.ctx.cpu;
+            sim.k.resched_curr(cpu);
+        }
     }
     None
 }

@@ -287,6 +287,11 @@ impl TaskExec {
         self.system += used - self.entered;
     }
 
+    /// The task computes, or is about to fetch its next operation: it is in no system call.
+    pub(crate) fn is_in_user_mode(&self) -> bool {
+        matches!(self.phase, Phase::Fetch | Phase::Until(_) | Phase::Turn)
+    }
+
     /// True when what comes next concerns the task alone (fetching an operation,
     /// leaving a call): it may be done although others are behind in time.
     pub(crate) fn is_private(&self) -> bool {

@@ -8,10 +8,57 @@ use crate::state::ops::SchedExt;
 use crate::state::sim::{Sim, WakeFlags};
 use schedlab_base::{CpuId, TaskId, TimeNs};
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// The sleeping tasks of a CPU whose timers have slack, by the latest instant of each.
-pub(crate) type Sleepers = BinaryHeap<Reverse<Sleeper>>;
+#[derive(Debug, Default)]
+pub(crate) struct Sleepers {
+    /// In order. Most tasks that fall asleep wake behind those that slept before, so that they are added at the end.
+    row: VecDeque<Sleeper>,
+    /// Those that wake before one of the row.
+    heap: BinaryHeap<Reverse<Sleeper>>,
+}
+
+impl Sleepers {
+    /// Adds one, which is not among them.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, sleeper: Sleeper) {
+        match self.row.back() {
+            Some(last) if *last > sleeper => self.heap.push(Reverse(sleeper)),
+            _ => self.row.push_back(sleeper),
+        }
+    }
+
+    /// Takes the first one, if its timer is due by `now`.
+    #[inline(always)]
+    pub(crate) fn pop_due(&mut self, now: TimeNs) -> Option<Sleeper> {
+        if !self.heap.is_empty() {
+            return self.pop_due_of_both(now);
+        }
+        let first = self.row.front().filter(|first| first.earliest <= now).copied()?;
+        self.row.pop_front();
+        Some(first)
+    }
+
+    #[inline(never)]
+    fn pop_due_of_both(&mut self, now: TimeNs) -> Option<Sleeper> {
+        let &Reverse(other) = self.heap.peek()?;
+        let in_row = self.row.front().filter(|first| **first < other).copied();
+        let first = Some(in_row.unwrap_or(other)).filter(|first| first.earliest <= now)?;
+        if in_row.is_some() {
+            self.row.pop_front();
+        } else {
+            self.heap.pop();
+        }
+        Some(first)
+    }
+
+    /// True without any sleeper.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.row.is_empty() && self.heap.is_empty()
+    }
+}
 
 /// A sleeping task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +77,7 @@ pub(super) fn wake_between<S: SchedExt>(
     (earliest, latest): (TimeNs, TimeNs),
 ) {
     debug_assert!(earliest <= latest, "a sleep's window begins before its end");
-    sim.k.cpu_mut(cpu).sleepers.push(Reverse(Sleeper { latest, earliest, task }));
+    sim.k.cpu_mut(cpu).sleepers.push(Sleeper { latest, earliest, task });
     sim.k.count_timeout(task, true);
     sim.k.queue.push(latest.max(sim.k.ctx.now), Event::Latest { cpu, task });
 }
@@ -58,10 +105,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn wake_sleepers(&mut self, cpu: CpuId, of: Option<TaskId>) {
         let now = self.k.ctx.now;
-        while let Some(&Reverse(first)) = self.k.cpu(cpu).sleepers.peek()
-            && first.earliest <= now
-        {
-            self.k.cpu_mut(cpu).sleepers.pop();
+        while let Some(first) = self.k.cpu_mut(cpu).sleepers.pop_due(now) {
             if of != Some(first.task) {
                 // Its event comes all the same, and not after that of a later sleep.
                 state(self, first.task).taken_timers += 1;
@@ -83,5 +127,33 @@ impl<S: SchedExt> Sim<S> {
                 sim.k.charge(sim.k.machine.costs.interrupt);
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use schedlab_base::Prng;
+    use std::collections::BTreeSet;
+
+    /// Against a sorted set: in whatever order they fall asleep, the first one is taken when it is due.
+    #[test]
+    fn the_first_is_taken() {
+        let (mut sleepers, mut model, mut random) = (Sleepers::default(), BTreeSet::new(), Prng::new(1));
+        let mut taken = 0;
+        for number in 0..10_000 {
+            let now = number * 10;
+            let latest = TimeNs(now + 50 + random.below(3) * random.below(100));
+            let sleeper = Sleeper { latest, earliest: TimeNs(latest.0 - 50), task: TaskId(number as u32) };
+            sleepers.push(sleeper);
+            model.insert(sleeper);
+            while let Some(first) = sleepers.pop_due(TimeNs(now)) {
+                assert_eq!(Some(first), model.pop_first());
+                taken += 1;
+            }
+            assert!(model.first().is_none_or(|first| first.earliest > TimeNs(now)));
+            assert_eq!(sleepers.is_empty(), model.is_empty());
+        }
+        assert!(taken > 9_000, "{taken} were taken");
     }
 }

@@ -1,4 +1,4 @@
-//! What callbacks leave behind: the inserts of `ops.dispatch()`, and kicks.
+//! What callbacks leave behind: inserts that wait for their end, moves by iterators, and kicks.
 
 use crate::Kernel;
 use crate::class::ext::queue::Insert;
@@ -37,7 +37,7 @@ impl Kernel {
             return;
         }
         if entry.enq_flags & SCX_ENQ_IMMED != 0 {
-            return self.in_general(|k| k.finish_dispatch(cpu, entry));
+            return self.in_general(move |k| k.finish_dispatch(cpu, entry));
         }
         let home = task.cpu;
         task.set_ops_state(OpsState::Dispatching);
@@ -86,7 +86,7 @@ impl Kernel {
             entry.set_slice(slice);
         }
         let vtime = entry.dsq_vtime;
-        self.acquire(|k| &mut k.dsqs[src.0 as usize].lock);
+        self.lane_acquire(move |k| &mut k.dsqs[src.0 as usize].lock);
         self.lane_unlink(src, task);
         let now = self.ctx.now;
         self.dsqs[src.0 as usize].lock.release(now);
@@ -94,6 +94,39 @@ impl Kernel {
         match self.dsq(ix).local {
             Some(target) => self.lane_dispatch_to_local((cpu, target), (home, task), insert),
             None => self.lane_dispatch_enqueue(ix, task, insert),
+        }
+    }
+
+    /// [`Sim::move_deferred_locals`](crate::state::sim::Sim::move_deferred_locals).
+    #[inline(always)]
+    pub(super) fn lane_deferred(&mut self) {
+        if !self.scx.deferred_locals.is_empty() {
+            self.lane_all_deferred();
+        }
+    }
+
+    #[inline(never)]
+    fn lane_all_deferred(&mut self) {
+        while let Some((task, site)) = self.scx.deferred_locals.pop() {
+            let entry = self.flat(task);
+            let (id, home) = (entry.ddsp_dsq_id, entry.cpu);
+            if id == SCX_DSQ_INVALID || entry.scx_flags & SCX_TASK_QUEUED == 0 || entry.dsq.is_some() {
+                continue;
+            }
+            let flags = entry.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE;
+            let insert = Insert { slice: entry.ddsp_slice, vtime: entry.ddsp_vtime, flags };
+            entry.clear_direct();
+            self.ctx.site = site;
+            let ix = self.dsq_for_dispatch(home, id, home);
+            let here = self.ctx.cpu;
+            match self.dsq(ix).local {
+                Some(target) if flags & SCX_ENQ_IMMED != 0 => {
+                    self.in_general(|k| k.dispatch_to_local(here, target, task, insert));
+                }
+                Some(target) => self.lane_dispatch_to_local((here, target), (home, task), insert),
+                None => self.lane_dispatch_enqueue(ix, task, insert),
+            }
+            self.ctx.site = None;
         }
     }
 

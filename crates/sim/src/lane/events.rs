@@ -7,7 +7,6 @@ use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use crate::state::task::Burst;
 use schedlab_base::{CpuId, TaskId, TimeNs};
-use std::cmp::Reverse;
 
 impl<S: SchedExt> Sim<S> {
     /// Takes an event; false if it is the general core's. Nothing has been changed then.
@@ -71,20 +70,17 @@ impl<S: SchedExt> Sim<S> {
             *taken -= 1;
             return;
         }
-        self.lane_interrupt(cpu, time, |sim| {
-            sim.lane_sleepers(cpu, Some(task));
-            sim.k.lane_charge(sim.k.machine.costs.interrupt);
-        });
+        self.lane_enter_interrupt(cpu, time);
+        self.lane_sleepers(cpu, Some(task));
+        self.k.lane_charge(self.k.machine.costs.interrupt);
+        self.lane_leave_interrupt(cpu, time);
     }
 
     /// [`Sim::run_sleepers`].
     #[inline(always)]
     fn lane_sleepers(&mut self, cpu: CpuId, of: Option<TaskId>) {
         let now = self.k.ctx.now;
-        while let Some(&Reverse(first)) = self.k.cpu(cpu).sleepers.peek()
-            && first.earliest <= now
-        {
-            self.k.cpu_mut(cpu).sleepers.pop();
+        while let Some(first) = self.k.cpu_mut(cpu).sleepers.pop_due(now) {
             if of != Some(first.task) {
                 // Its event comes all the same, and not after that of a later sleep.
                 self.k.flat(first.task).exec.taken_timers += 1;
@@ -105,7 +101,8 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.cpu_mut(cpu);
         entry.ipi_pending = false;
         if entry.need_resched {
-            self.lane_interrupt(cpu, time, |_| {});
+            self.lane_enter_interrupt(cpu, time);
+            self.lane_leave_interrupt(cpu, time);
         }
         true
     }
@@ -114,20 +111,20 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn lane_tick(&mut self, cpu: CpuId, time: TimeNs) {
         let Some(task) = self.begin_tick(cpu, time) else { return };
-        self.lane_interrupt(cpu, time, |sim| {
-            sim.k.lane_charge(sim.k.machine.costs.tick);
-            sim.lane_sleepers(cpu, None);
-            sim.k.rq_lock(cpu);
-            sim.k.lane_update_curr(task);
-            if sim.has(OpKind::Tick) {
-                let pointer = sim.lane_pointer(task);
-                sim.lane_call(OpKind::Tick, Some(task), Some(cpu), [pointer, 0, 0]);
-            }
-            if sim.k.flat(task).slice == 0 {
-                sim.k.resched_curr(cpu);
-            }
-            sim.k.rq_unlock(cpu);
-        });
+        self.lane_enter_interrupt(cpu, time);
+        self.k.lane_charge(self.k.machine.costs.tick);
+        self.lane_sleepers(cpu, None);
+        self.k.rq_lock(cpu);
+        self.k.lane_update_curr(task);
+        if self.has(OpKind::Tick) {
+            let pointer = self.lane_pointer(task);
+            self.lane_call(OpKind::Tick, Some(task), Some(cpu), [pointer, 0, 0]);
+        }
+        if self.k.flat(task).slice == 0 {
+            self.k.resched_curr(cpu);
+        }
+        self.k.rq_unlock(cpu);
+        self.lane_leave_interrupt(cpu, time);
     }
 
     /// [`Sim::late`]; false if the first of the interrupts is the general core's.
@@ -148,20 +145,24 @@ impl<S: SchedExt> Sim<S> {
             self.k.queue.expect(OfCpu::Late, cpu, time);
         }
         if !self.lane_take(time, first) {
-            self.finish_in_general(|sim| sim.take(time, first));
+            self.finish_in_general(move |sim| sim.take(time, first));
         }
         true
     }
 
-    /// [`Sim::interrupt`].
+    /// [`Sim::interrupt`], up to what it is for.
     #[inline(always)]
-    fn lane_interrupt(&mut self, cpu: CpuId, time: TimeNs, body: impl FnOnce(&mut Self)) {
+    fn lane_enter_interrupt(&mut self, cpu: CpuId, time: TimeNs) {
         self.k.enter(cpu, time);
         self.k.ctx.interrupt = Interrupt::Hard;
         if self.k.ctx.current.is_none() {
             self.k.lane_charge(self.k.machine.costs.idle_exit);
         }
-        body(self);
+    }
+
+    /// The same from there on.
+    #[inline(always)]
+    fn lane_leave_interrupt(&mut self, cpu: CpuId, time: TimeNs) {
         self.k.lane_kicks();
         self.k.ctx.interrupt = Interrupt::None;
         let spent = self.k.ctx.now - time;

@@ -157,7 +157,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.take_over(|task| ops.seen_at(task))
     }
 
-    /// As [`crate::Kernel::in_general`], of the whole run.
+    /// As [`crate::Kernel::in_general`], of the whole run. What `body` uses is moved into it: the straight path then keeps that in registers.
     #[cold]
     #[inline(never)]
     fn in_general<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
@@ -183,7 +183,7 @@ impl<S: SchedExt> Sim<S> {
         let k = &mut self.k;
         k.lane_charge(k.machine.costs.callback);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
-        let result = ops.lane_call(k, op, task, args);
+        let result = ops.lane_call(k, op, args);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq, k.ctx.site) = (OpKind::None, None, None, None);
         result
     }
@@ -201,7 +201,8 @@ impl<S: SchedExt> Sim<S> {
     #[cold]
     #[inline(never)]
     fn show_lane_task(&mut self, task: TaskId) -> u64 {
-        let pointer = self.in_general(|sim| sim.ops.as_mut().map_or(0, |ops| ops.show(&mut sim.k, task)));
+        let pointer =
+            self.in_general(move |sim| sim.ops.as_mut().map_or(0, |ops| ops.show(&mut sim.k, task)));
         self.k.set_lane_pointer(task, pointer);
         pointer
     }

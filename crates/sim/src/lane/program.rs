@@ -9,7 +9,6 @@ use crate::state::sim::Sim;
 use crate::state::task::{Burst, RunState};
 use schedlab_base::{CpuId, DurationNs, TaskId};
 use schedlab_workload::SpanSample;
-use std::cmp::Reverse;
 
 /// What the program of the running task came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +59,7 @@ impl<S: SchedExt> Sim<S> {
                     }
                 }
                 Came::Foreign => {
-                    self.finish_in_general(|sim| sim.run_current(cpu));
+                    self.finish_in_general(move |sim| sim.run_current(cpu));
                     return;
                 }
             }
@@ -169,7 +168,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = k.flat(task);
         entry.exec.phase = FlatPhase::Resume;
         entry.set_state(RunState::Interruptible);
-        k.cpus[cpu.index()].sleepers.push(Reverse(Sleeper { latest, earliest, task }));
+        k.cpus[cpu.index()].sleepers.push(Sleeper { latest, earliest, task });
         k.count_timeout(task, true);
         k.queue.push(latest.max(k.ctx.now), Event::Latest { cpu, task });
     }

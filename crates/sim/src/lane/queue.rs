@@ -9,7 +9,7 @@ use crate::state::ops::OpKind;
 use crate::state::order::Place;
 use crate::state::rq::Served;
 use crate::state::scx::DispatchEntry;
-use crate::state::task::OpsState;
+use crate::state::task::{FIRST_PID, OpsState};
 use schedlab_base::{CpuId, DsqId, TaskId};
 use schedlab_trace::EventKind;
 
@@ -23,23 +23,27 @@ impl Kernel {
         if selects && wake_flags & SCX_WAKE_SYNC == 0 {
             return self.select_cpu_dfl(task, prev_cpu, wake_flags);
         }
-        self.in_general(|k| k.select_cpu_dfl(task, prev_cpu, wake_flags))
+        self.in_general(move |k| k.select_cpu_dfl(task, prev_cpu, wake_flags))
     }
 
     /// `scx_bpf_dsq_insert()`.
     #[inline(always)]
     pub fn lane_insert(&mut self, task: TaskId, dsq: DsqId, slice: u64, flags: u64) -> bool {
+        self.lane_insert_plain(task, dsq, slice, flags)
+            || self.in_general(|k| k.dsq_insert(task, dsq, slice, flags))
+    }
+
+    /// The same where it needs no look; else false, and nothing is changed.
+    #[inline(always)]
+    pub fn lane_insert_plain(&mut self, task: TaskId, dsq: DsqId, slice: u64, flags: u64) -> bool {
         if self.takes_direct(task, flags) {
             self.insert_direct(task, dsq, (slice, 0), flags);
             return true;
         }
-        if self.takes_buffered(task, flags) {
-            let entry = DispatchEntry { task, qseq: 0, dsq, slice, vtime: 0, enq_flags: flags, site: None };
-            if self.lane_buffer(entry) {
-                return true;
-            }
+        if !self.takes_buffered(task, flags) {
+            return false;
         }
-        self.in_general(|k| k.dsq_insert(task, dsq, slice, flags))
+        self.lane_buffer(DispatchEntry { task, qseq: 0, dsq, slice, vtime: 0, enq_flags: flags, site: None })
     }
 
     /// `scx_bpf_dsq_insert_vtime()`.
@@ -63,7 +67,7 @@ impl Kernel {
                 return true;
             }
         }
-        self.in_general(|k| k.dsq_insert_vtime(task, dsq, slice, vtime, flags))
+        self.in_general(move |k| k.dsq_insert_vtime(task, dsq, slice, vtime, flags))
     }
 
     /// It is the one direct dispatch of the task that is being queued, with flags that need no look.
@@ -107,7 +111,7 @@ impl Kernel {
                 self.scx.nr_dispatched += u32::from(moved);
                 moved
             }
-            _ => self.in_general(|k| k.dsq_move_to_local(id, flags)),
+            _ => self.in_general(move |k| k.dsq_move_to_local(id, flags)),
         }
     }
 
@@ -133,6 +137,14 @@ impl Kernel {
         self.flat(task).set_dsq_vtime(vtime);
     }
 
+    /// `bpf_task_from_pid()`, of a task with the pid that its number gives it.
+    #[inline(always)]
+    pub fn lane_task_by_pid(&self, pid: i32) -> Option<TaskId> {
+        let number = pid.wrapping_sub(FIRST_PID) as u32;
+        let own = (number as usize) < self.flat.tasks.len() && self.scx.user_space.is_none();
+        own.then_some(TaskId(number))
+    }
+
     /// The pointer to a task that programs have seen.
     #[inline(always)]
     pub fn lane_pointer(&self, task: TaskId) -> u64 {
@@ -151,7 +163,7 @@ impl Kernel {
     pub(super) fn lane_dispatch_enqueue(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
         let local = self.dsq(ix).local;
         if local.is_none() {
-            self.acquire(|k| &mut k.dsqs[ix.0 as usize].lock);
+            self.lane_acquire(move |k| &mut k.dsqs[ix.0 as usize].lock);
         }
         let flags = self.vet_order(ix, insert.flags);
         let insert = Insert { flags, ..insert };
@@ -257,7 +269,7 @@ impl Kernel {
         if plain && self.dsq(ix).local.is_some() {
             self.lane_unlink(ix, task);
         } else {
-            self.in_general(|k| k.dispatch_dequeue(task));
+            self.in_general(move |k| k.dispatch_dequeue(task));
         }
     }
 
@@ -267,7 +279,7 @@ impl Kernel {
         if self.dsq(ix).nr == 0 {
             return false;
         }
-        self.acquire(|k| &mut k.dsqs[ix.0 as usize].lock);
+        self.lane_acquire(move |k| &mut k.dsqs[ix.0 as usize].lock);
         let found = self.dsq(ix).head.filter(|_| self.scx.exit.is_none());
         if let Some(task) = found {
             self.lane_unlink(ix, task);
@@ -315,16 +327,27 @@ impl Kernel {
         self.emit(EventKind::SchedMigrate { task, from, to });
     }
 
-    /// [`Kernel::scx_update_curr`].
+    /// [`Kernel::count_running`] of a task of sched_ext that is queued; how many there are.
     #[inline(always)]
-    pub(super) fn lane_update_curr(&mut self, task: TaskId) {
+    pub(super) fn lane_count_running(&mut self, cpu: CpuId) -> u32 {
+        self.total_running += 1;
+        let entry = &mut self.cpus[cpu.index()];
+        entry.nr_running += 1;
+        entry.scx_nr_running += 1;
+        entry.scx_nr_running
+    }
+
+    /// [`Kernel::scx_update_curr`]; true if the task is queued and has time left.
+    #[inline(always)]
+    pub(super) fn lane_update_curr(&mut self, task: TaskId) -> bool {
         let now = self.ctx.now;
         let entry = self.flat(task);
         let delta = entry.charge_runtime(now);
         if entry.slice != SCX_SLICE_INF {
             entry.set_slice(entry.slice.saturating_sub(delta));
         }
-        let cpu = entry.cpu;
+        let (cpu, has_time) = (entry.cpu, entry.has_time());
         self.server_update(cpu, Served::Ext, delta);
+        has_time
     }
 }

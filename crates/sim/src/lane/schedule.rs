@@ -22,9 +22,9 @@ impl<S: SchedExt> Sim<S> {
     /// [`Sim::schedule`].
     #[inline(never)]
     pub(super) fn lane_schedule(&mut self, cpu: CpuId) -> Passed {
-        let entry = self.k.cpu(cpu);
+        let entry = self.k.cpu_mut(cpu);
         if entry.servers.running().is_some() {
-            return self.finish_in_general(|sim| {
+            return self.finish_in_general(move |sim| {
                 if sim.schedule(cpu) {
                     sim.k.run_kicks();
                     sim.run_current(cpu);
@@ -32,17 +32,13 @@ impl<S: SchedExt> Sim<S> {
             });
         }
         let prev = entry.curr;
+        entry.kick_sync += 1;
         self.k.lane_charge(self.k.machine.costs.schedule);
-        self.k.acquire(|k| &mut k.cpus[cpu.index()].lock);
-        self.k.cpu_mut(cpu).kick_sync += 1;
+        self.k.lane_acquire(move |k| &mut k.cpus[cpu.index()].lock);
         let voluntary = prev.is_some_and(|task| self.k.flat(task).state != RunState::Runnable);
         if let Some(task) = prev.filter(|_| voluntary) {
             self.k.lane_charge(self.k.machine.costs.block);
-            self.k.flat(task).show_blocked();
             self.lane_dequeue(cpu, task);
-            let entry = self.k.flat(task);
-            entry.on_rq = false;
-            entry.show_on_rq();
         }
         let next = self.lane_pick(cpu, prev);
         if self.lays_down(prev, next) {
@@ -93,16 +89,17 @@ impl<S: SchedExt> Sim<S> {
     /// [`Sim::end_pass`].
     #[inline(always)]
     fn lane_end_pass(&mut self, cpu: CpuId) {
-        self.lane_deferred();
+        self.k.lane_deferred();
         if self.k.cpu(cpu).reenq_local {
-            self.in_general(|sim| sim.reenqueue_locals(cpu));
+            self.in_general(move |sim| sim.reenqueue_locals(cpu));
         }
     }
 
-    /// [`Sim::ext_dequeue`] of the running task, which goes to sleep.
+    /// [`Sim::ext_dequeue`] of the running task, which goes to sleep and is on no run queue then.
     #[inline(always)]
     fn lane_dequeue(&mut self, cpu: CpuId, task: TaskId) {
         let entry = self.k.flat(task);
+        entry.show_blocked();
         assert!(entry.scx_flags & SCX_TASK_QUEUED != 0, "{task} is queued");
         entry.set_runnable_seq(0);
         entry.set_ops_state(OpsState::None);
@@ -115,9 +112,14 @@ impl<S: SchedExt> Sim<S> {
         }
         let entry = self.k.flat(task);
         entry.change_scx_flags(SCX_TASK_DEQD_FOR_SLEEP, SCX_TASK_QUEUED);
+        if entry.dsq.is_some() {
+            self.k.lane_dispatch_dequeue(task);
+        }
+        let entry = self.k.flat(task);
+        entry.clear_direct();
+        entry.on_rq = false;
+        entry.show_on_rq();
         self.k.count_running(cpu, SchedClass::Ext, false);
-        self.k.lane_dispatch_dequeue(task);
-        self.k.flat(task).clear_direct();
     }
 
     #[inline(always)]
@@ -128,24 +130,15 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
-    /// The task is queued and has time left.
-    #[inline(always)]
-    fn lane_has_slice(&mut self, task: Option<TaskId>) -> bool {
-        task.is_some_and(|task| {
-            let entry = self.k.flat(task);
-            entry.scx_flags & SCX_TASK_QUEUED != 0 && entry.slice != 0
-        })
-    }
-
     /// [`Sim::ext_pick`].
     #[inline(always)]
     fn lane_pick(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Option<TaskId> {
         self.k.cpu_mut(cpu).in_dispatch = true;
-        if let Some(task) = prev {
-            self.k.lane_update_curr(task);
-        }
+        let mut keeps = match prev {
+            Some(task) => self.k.lane_update_curr(task),
+            None => false,
+        };
         let local = cpu.index();
-        let mut keeps = self.lane_has_slice(prev);
         if !keeps && self.k.dsqs[local].nr == 0 {
             keeps = self.lane_dispatch(cpu, prev);
             let queued = |task: TaskId| self.k.flat.tasks[task.index()].scx_flags & SCX_TASK_QUEUED != 0;
@@ -182,7 +175,7 @@ impl<S: SchedExt> Sim<S> {
             let pointer = prev.map_or(0, |prev| self.lane_pointer(prev));
             self.lane_call(OpKind::Dispatch, prev, Some(cpu), [u64::from(cpu.0), pointer, 0]);
             self.k.lane_flush(cpu);
-            if self.lane_has_slice(prev) {
+            if prev.is_some_and(|prev| self.k.flat(prev).has_time()) {
                 return true;
             }
             let filled = self.k.dsqs[cpu.index()].nr > 0;
@@ -242,7 +235,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.flat(task);
         if entry.slice != 0 {
             if entry.scx_flags & SCX_TASK_IMMED != 0 {
-                return self.in_general(|sim| sim.ext_put_queued(cpu, task, next));
+                return self.in_general(move |sim| sim.ext_put_queued(cpu, task, next));
             }
             let (local, flags) = (self.k.dsq_local(cpu), SCX_ENQ_HEAD);
             self.k.lane_dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });

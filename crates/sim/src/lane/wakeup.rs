@@ -5,7 +5,7 @@ use crate::flags::*;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::rq::Served;
 use crate::state::sim::{Sim, WakeFlags};
-use crate::state::task::{FlatTask, OpsState, SchedClass};
+use crate::state::task::{FlatTask, OpsState};
 use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::EventKind;
 
@@ -19,7 +19,7 @@ impl<S: SchedExt> Sim<S> {
         }
         if entry.on_rq {
             let flags = WakeFlags { from_interrupt: true, ..WakeFlags::default() };
-            return self.in_general(|sim| _ = sim.wake(task, flags));
+            return self.in_general(move |sim| _ = sim.wake(task, flags));
         }
         entry.last_waker = None;
         entry.show_waking();
@@ -36,25 +36,19 @@ impl<S: SchedExt> Sim<S> {
             flags |= ENQUEUE_MIGRATED;
             self.k.lane_set_task_cpu(task, cpu);
         }
-        self.k.acquire(|k| &mut k.cpus[cpu.index()].lock);
-        self.k.flat(task).on_rq = true;
+        self.k.lane_acquire(move |k| &mut k.cpus[cpu.index()].lock);
         self.lane_enqueue(cpu, task, flags);
-        self.k.flat(task).show_on_rq();
+        let entry = self.k.flat(task);
+        let fallback = flags & SCX_ENQ_CPU_SELECTED != 0 && entry.selected_cpu != cpu.0 as i32;
+        entry.show_on_rq();
+        entry.set_woken();
+        self.k.scx.events.select_cpu_fallback += u64::from(fallback);
         if self.k.curr(cpu).is_none() {
             self.k.resched_curr(cpu);
         }
-        self.k.flat(task).set_woken();
         self.k.emit(EventKind::SchedWakeup { task, cpu, waker: None });
         self.k.lane_rq_unlock(cpu);
-        self.lane_deferred();
-    }
-
-    /// Moves what has been dispatched to other CPUs, if anything has.
-    #[inline(always)]
-    pub(super) fn lane_deferred(&mut self) {
-        if !self.k.scx.deferred_locals.is_empty() {
-            self.in_general(Sim::move_deferred_locals);
-        }
+        self.k.lane_deferred();
     }
 
     /// [`Sim::ext_select`].
@@ -88,24 +82,22 @@ impl<S: SchedExt> Sim<S> {
         cpu
     }
 
-    /// [`Sim::ext_enqueue`].
+    /// [`Sim::ext_enqueue`]. The task is on a run queue from now on, which programs do not see before its end.
     #[inline(always)]
     fn lane_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let entry = self.lane_set_runnable(task);
         assert!(entry.scx_flags & SCX_TASK_QUEUED == 0, "{task} is queued once");
+        entry.on_rq = true;
         entry.change_scx_flags(SCX_TASK_QUEUED, 0);
-        self.k.count_running(cpu, SchedClass::Ext, true);
+        let is_first = self.k.lane_count_running(cpu) == 1;
         if self.has(OpKind::Runnable) {
             let args = [self.lane_pointer(task), flags, 0];
             self.lane_call(OpKind::Runnable, Some(task), Some(cpu), args);
         }
-        if self.k.cpu(cpu).scx_nr_running == 1 {
+        if is_first {
             self.k.server_start(cpu, Served::Ext);
         }
         self.lane_do_enqueue(cpu, task, flags);
-        let selected = self.k.flat(task).selected_cpu;
-        let fallback = flags & SCX_ENQ_CPU_SELECTED != 0 && selected != cpu.0 as i32;
-        self.k.scx.events.select_cpu_fallback += u64::from(fallback);
     }
 
     /// [`Sim::ext_set_runnable`].
@@ -140,8 +132,12 @@ impl<S: SchedExt> Sim<S> {
     #[inline(always)]
     fn lane_hand_over(&mut self, cpu: CpuId, task: TaskId, flags: u64) -> bool {
         let now = self.k.ctx.now;
-        let pointer = self.lane_pointer(task);
-        let entry = self.k.flat(task);
+        let mut entry = self.k.flat(task);
+        if entry.pointer == 0 {
+            self.show_lane_task(task);
+            entry = self.k.flat(task);
+        }
+        let pointer = entry.pointer;
         entry.ready_at = now;
         assert_eq!(entry.ops_state, OpsState::None, "{task} is handed over once");
         entry.begin_hand_over();
@@ -161,17 +157,24 @@ impl<S: SchedExt> Sim<S> {
     #[inline(always)]
     fn lane_direct_dispatch(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let entry = self.k.flat(task);
-        let id = entry.ddsp_dsq_id;
-        let elsewhere = id != SCX_DSQ_LOCAL && id.0 & SCX_DSQ_LOCAL_ON.0 == SCX_DSQ_LOCAL_ON.0;
-        let all = entry.ddsp_enq_flags | flags;
-        if elsewhere || all & SCX_ENQ_IMMED != 0 {
-            return self.in_general(|sim| sim.ext_direct_dispatch(cpu, task, flags));
+        let (id, all) = (entry.ddsp_dsq_id, entry.ddsp_enq_flags | flags);
+        if all & SCX_ENQ_IMMED != 0 {
+            return self.in_general(move |sim| sim.ext_direct_dispatch(cpu, task, flags));
+        }
+        self.k.ctx.site = self.k.scx.direct_site;
+        let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
+        let elsewhere = self.k.dsq(ix).local.is_some_and(|target| target != cpu);
+        let entry = self.k.flat(task);
+        if elsewhere {
+            entry.set_ddsp_enq_flags(all);
+            entry.set_ops_state(OpsState::None);
+            let site = self.k.ctx.site.take();
+            self.k.scx.deferred_locals.push((task, site));
+            return;
         }
         let flags = all | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
         let insert = Insert { slice: entry.ddsp_slice, vtime: entry.ddsp_vtime, flags };
         entry.clear_direct();
-        self.k.ctx.site = self.k.scx.direct_site;
-        let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         self.k.lane_dispatch_enqueue(ix, task, insert);
         self.k.ctx.site = None;
     }

@@ -237,7 +237,7 @@ fn whole<S: SchedExt>(
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
     sim.k.groups = Groups::new(&scenario.groups);
-    sim.k.fair_groups = FairGroups::new(&sim.k.groups);
+    sim.k.fair_groups = FairGroups::new(&sim.k.groups, |below| sim.k.prng.below(below));
     sim.k.descriptors = Descriptors::new(scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,

@@ -202,6 +202,23 @@ impl Kernel {
         self.totals.count(cost);
     }
 
+    /// [`Kernel::acquire`] in the lane.
+    #[inline(always)]
+    pub(crate) fn lane_acquire(&mut self, lock: impl Fn(&mut Kernel) -> &mut Timeline) {
+        let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
+        match lock(self).acquire_free(now, event, cpu) {
+            Some(transfer) => self.lane_charge(self.hand_over(transfer)),
+            None => self.acquire_among(lock),
+        }
+    }
+
+    /// [`Kernel::charge_call`] in the lane.
+    #[inline(always)]
+    pub fn lane_charge_call(&mut self, count: u64, cost: DurationNs) {
+        let cost = self.price_insns(count) + cost;
+        self.lane_charge(cost);
+    }
+
     /// [`Kernel::rq_unlock`] in the lane, where no callback is paused.
     #[inline(always)]
     pub(crate) fn lane_rq_unlock(&mut self, cpu: CpuId) {

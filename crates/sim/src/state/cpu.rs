@@ -238,7 +238,7 @@ impl Cpu {
             idle_task: Shared::unseen(),
             kicks: Kicks::new(),
             late: VecDeque::new(),
-            sleepers: Sleepers::new(),
+            sleepers: Sleepers::default(),
             wake_list: VecDeque::new(),
         }
     }

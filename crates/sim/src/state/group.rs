@@ -62,6 +62,8 @@ pub struct Group {
     pub life: GroupLife,
     /// Living tasks that are in it itself.
     pub tasks: u32,
+    /// The groups in it.
+    children: Vec<GroupIx>,
 }
 
 impl Group {
@@ -74,6 +76,7 @@ impl Group {
             cpus: None,
             life: GroupLife::Online,
             tasks: 0,
+            children: Vec::new(),
         }
     }
 
@@ -86,6 +89,7 @@ impl Group {
             cpus: spec.cpus,
             life: if spec.later { GroupLife::Absent } else { GroupLife::Online },
             tasks: 0,
+            children: Vec::new(),
         }
     }
 }
@@ -102,7 +106,10 @@ impl Groups {
         let mut all = Vec::with_capacity(specs.len() + 1);
         all.push(Group::root());
         for spec in specs {
-            let level = all[GroupIx::from(spec.parent).index()].level + 1;
+            let own = GroupIx(all.len() as u32);
+            let parent = &mut all[GroupIx::from(spec.parent).index()];
+            parent.children.push(own);
+            let level = parent.level + 1;
             all.push(Group::new(spec, level));
         }
         Groups { all }
@@ -132,6 +139,17 @@ impl Groups {
     /// The group and those above it, up to the root.
     pub fn upward(&self, group: GroupIx) -> impl Iterator<Item = GroupIx> {
         std::iter::successors(Some(group), |&group| self.get(group).parent)
+    }
+
+    /// The group and all below it, each before its children.
+    pub fn with_all_below(&self, group: GroupIx) -> Vec<GroupIx> {
+        let mut found = vec![group];
+        let mut next = 0;
+        while let Some(&group) = found.get(next) {
+            found.extend(&self.get(group).children);
+            next += 1;
+        }
+        found
     }
 
     /// The group above `group` at this level, or the group itself; none below it.
@@ -187,6 +205,7 @@ mod tests {
         let groups = Groups::new(&[spec("a", None), spec("a/b", Some(0)), spec("c", None)]);
         let (a, b, c) = (GroupIx(1), GroupIx(2), GroupIx(3));
         assert_eq!(groups.upward(b).collect::<Vec<_>>(), [b, a, GroupIx::ROOT]);
+        assert_eq!(groups.with_all_below(GroupIx::ROOT), [GroupIx::ROOT, a, c, b]);
         let levels = [0, 1, 2, 3].map(|level| groups.ancestor(b, level));
         assert_eq!(levels, [Some(GroupIx::ROOT), Some(a), Some(b), None]);
         assert!(

@@ -405,8 +405,8 @@ impl Kernel {
         self.tasks.get(id)
     }
 
-    /// The task `id`, if it exists and is not yet gone, to be asked for what stays as it is while the lane has it: numbers, name,
-    /// class, CPUs that it may use.
+    /// As [`Kernel::get_task`], also while the lane has the tasks. The task may then be asked for what the lane does not change: its
+    /// numbers, its name, its class, and the CPUs that it may use.
     #[inline]
     pub fn lasting(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id)

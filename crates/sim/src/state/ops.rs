@@ -350,9 +350,9 @@ pub trait SchedExt {
         0
     }
 
-    /// A callback in the lane, about `task`, with its arguments as programs get them; what it returns. Of tasks the kernel is to be asked by
-    /// the functions whose names begin with `lane_` alone, but within [`Kernel::in_general`].
-    fn lane_call(&mut self, k: &mut Kernel, op: OpKind, task: Option<TaskId>, args: [u64; 3]) -> u64 {
+    /// A callback in the lane with its arguments as programs get them, about the task of the kernel's context; what it returns. Of tasks the
+    /// kernel is to be asked by the functions whose names begin with `lane_` alone, but within [`Kernel::in_general`].
+    fn lane_call(&mut self, k: &mut Kernel, op: OpKind, args: [u64; 3]) -> u64 {
         0
     }
 

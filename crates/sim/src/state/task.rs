@@ -311,9 +311,13 @@ impl Task {
         std::str::from_utf8(&self.comm[..end]).unwrap_or("?")
     }
 
-    /// A deadline task that waits for its next period, and meanwhile for no CPU.
+    /// A deadline task, or one of a group with a quota, that waits for its next period, and meanwhile for no CPU.
     pub(crate) fn is_throttled(&self) -> bool {
-        self.class == SchedClass::Dl && self.dl.as_ref().is_some_and(|entity| entity.is_throttled())
+        match self.class {
+            SchedClass::Dl => self.dl.as_ref().is_some_and(|entity| entity.is_throttled()),
+            SchedClass::Fair => self.fair.throttled,
+            SchedClass::Rt | SchedClass::Ext => false,
+        }
     }
 
     /// True once the task has begun to exit.

@@ -41,7 +41,9 @@ impl Tracer {
         self.hash.event(event);
         self.summary.event(event);
         if self.has_others {
-            self.emit_to_others(event);
+            // A copy: the event itself then need not lie in memory.
+            let event = *event;
+            self.emit_to_others(&event);
         }
     }
 

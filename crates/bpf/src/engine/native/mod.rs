@@ -323,8 +323,16 @@ unsafe extern "sysv64" fn hot_helper<H: Host, const ID: u32>(
     e: u64,
     vm: *mut Vm<'_>,
 ) -> Answer {
-    // SAFETY: passed on.
-    unsafe { call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm)) }
+    // SAFETY: passed on, and as in `call_out`.
+    unsafe {
+        let (run, host) = (&mut *vm, &mut *(*vm).span.host.cast::<H>());
+        // What the helper sees of the time includes that.
+        tell(run, host);
+        match host.ready_helper::<ID>(run) {
+            Some(r0) => Answer { r0, status: u64::from(GO_ON) },
+            None => call_out::<H>(vm, |host, _, vm| host.helper(ID, &[a, b, c, d, e], vm)),
+        }
+    }
 }
 
 /// Calls `bpf_task_storage_get()`, unless the host has the answer ready: then this is short.
@@ -380,8 +388,13 @@ unsafe extern "sysv64" fn direct_kfunc<H: Host, const SLOT: usize>(
     e: u64,
     vm: *mut Vm<'_>,
 ) -> Answer {
-    // SAFETY: passed on.
-    unsafe { call_out::<H>(vm, |host, _, vm| host.direct_kfunc::<SLOT>(&[a, b, c, d, e], vm)) }
+    // SAFETY: passed on, and as in `call_out`.
+    unsafe {
+        match (*(*vm).span.host.cast::<H>()).ready_kfunc::<SLOT>([a, b, c, d, e], &*vm) {
+            Some(r0) => Answer { r0, status: u64::from(GO_ON) },
+            None => call_out::<H>(vm, |host, _, vm| host.direct_kfunc::<SLOT>(&[a, b, c, d, e], vm)),
+        }
+    }
 }
 
 /// The function of each slot.

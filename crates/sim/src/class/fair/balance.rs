@@ -290,7 +290,10 @@ impl Kernel {
     }
 
     /// `can_migrate_task()`, for a task that may run there.
-    fn moves_to(&self, task: TaskId, attempt: &Attempt, failed: u32, nice_tries: u32) -> bool {
+    fn moves_to(&mut self, task: TaskId, attempt: &Attempt, failed: u32, nice_tries: u32) -> bool {
+        if self.bandwidth_used() && self.fair_is_throttled(attempt.cpu, task) {
+            return false;
+        }
         let entry = self.task(task);
         let ineligible = || {
             let there = &self.cpus[attempt.cpu.index()].fair;

@@ -5,6 +5,7 @@
 //! The entity's weight is the part of the group's weight that falls to that CPU, by the load there and elsewhere.
 
 use crate::Kernel;
+use crate::class::fair::bandwidth::{Bandwidth, RqBandwidth};
 use crate::class::fair::pelt::{Averages, SCALE, Since};
 use crate::class::fair::{NICE_0_LOAD, WEIGHT_SHIFT};
 use crate::state::group::{GroupIx, Groups};
@@ -38,6 +39,7 @@ pub(crate) struct GroupRq {
     /// Averages of entities came or went: what is above has to follow (`propagate`, `prop_runnable_sum`).
     moved: Option<i64>,
     entity: GroupEntity,
+    pub(super) bandwidth: RqBandwidth,
 }
 
 /// A queue's part of the sums over all CPUs, and when it was brought up to date.
@@ -73,32 +75,47 @@ pub(crate) struct FairGroup {
     runnable: u64,
     /// By CPU; made when the first task comes.
     pub(crate) rqs: Vec<GroupRq>,
+    pub(super) bandwidth: Bandwidth,
 }
 
 /// The fair parts of all groups, by [`GroupIx`]; that of the root says nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct FairGroups(Vec<FairGroup>);
+pub(crate) struct FairGroups {
+    all: Vec<FairGroup>,
+    /// A group has, or had, a quota (`cfs_bandwidth_used()`).
+    pub(super) bandwidth_used: bool,
+}
 
 impl FairGroups {
-    pub(crate) fn new(groups: &Groups) -> FairGroups {
-        let part = |(_, group): (GroupIx, &crate::Group)| {
-            let mut part = FairGroup { shares: 0, load: 0, runnable: 0, rqs: Vec::new() };
-            part.set_shares(group.settings.weight, group.settings.idle);
+    /// `draw` gives a number below another, by chance.
+    pub(crate) fn new(groups: &Groups, mut draw: impl FnMut(u64) -> u64) -> FairGroups {
+        let part = |(group, entry): (GroupIx, &crate::Group)| {
+            let settings = &entry.settings;
+            let offset = |period: u64| if group.is_root() { 0 } else { draw(period) };
+            let bandwidth = Bandwidth::new(settings, offset);
+            let mut part = FairGroup { shares: 0, load: 0, runnable: 0, rqs: Vec::new(), bandwidth };
+            part.set_shares(settings.weight, settings.idle);
             part
         };
-        FairGroups(groups.iter().map(part).collect())
+        let all: Vec<FairGroup> = groups.iter().map(part).collect();
+        FairGroups { bandwidth_used: all.iter().any(|part| part.bandwidth.is_limited()), all }
     }
 
     pub(crate) fn get(&self, group: GroupIx) -> &FairGroup {
-        &self.0[group.index()]
+        &self.all[group.index()]
     }
 
     pub(crate) fn get_mut(&mut self, group: GroupIx) -> &mut FairGroup {
-        &mut self.0[group.index()]
+        &mut self.all[group.index()]
     }
 
-    fn rq(&mut self, group: GroupIx, cpu: CpuId) -> &mut GroupRq {
-        &mut self.0[group.index()].rqs[cpu.index()]
+    /// Tasks have been in the group.
+    pub(super) fn has_rqs(&self, group: GroupIx) -> bool {
+        !self.get(group).rqs.is_empty()
+    }
+
+    pub(super) fn rq(&mut self, group: GroupIx, cpu: CpuId) -> &mut GroupRq {
+        &mut self.all[group.index()].rqs[cpu.index()]
     }
 }
 
@@ -156,7 +173,7 @@ impl Kernel {
     }
 
     /// The group above; none if that is the root.
-    fn above(&self, group: GroupIx) -> Option<GroupIx> {
+    pub(super) fn above(&self, group: GroupIx) -> Option<GroupIx> {
         self.groups.get(group).parent.filter(|parent| !parent.is_root())
     }
 
@@ -168,14 +185,18 @@ impl Kernel {
     /// The queues of the group and of those above it are there.
     pub(crate) fn fair_groups_ready(&mut self, group: Option<GroupIx>) {
         let cpus = self.cpus.len();
+        let mut made = Vec::new();
         let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
             let part = self.fair_groups.get_mut(group);
             if !part.rqs.is_empty() {
-                return;
+                break;
             }
             part.rqs = vec![GroupRq::default(); cpus];
+            made.push(group);
         }
+        // Those above first: what is below a throttled queue is throttled.
+        made.into_iter().rev().for_each(|group| self.bandwidth_begin(group));
     }
 
     /// The load (`cfs_rq->load`, scaled) of the queue of a group, or of the root.
@@ -211,6 +232,9 @@ impl Kernel {
                     self.cpus[cpu.index()].fair.leaves.push(group);
                 }
                 *self.fair_load(self.above(group), cpu) += weight;
+                if self.bandwidth_used() {
+                    self.bandwidth_first(cpu, group);
+                }
             }
         }
         self.fair_weight(cpu, task, own)
@@ -228,6 +252,9 @@ impl Kernel {
             if rq.load == 0 && std::mem::replace(&mut rq.entity.queued, false) {
                 let weight = rq.entity.weight;
                 *self.fair_load(self.above(group), cpu) -= weight;
+                if self.bandwidth_used() {
+                    self.bandwidth_last(cpu, group);
+                }
             }
             self.fair_follow(cpu, group);
         }

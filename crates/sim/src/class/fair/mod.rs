@@ -10,6 +10,7 @@
 //! or woken. So it burns off what it had too much of.
 
 pub(crate) mod balance;
+pub(crate) mod bandwidth;
 pub(crate) mod domains;
 pub(crate) mod group;
 pub(crate) mod hrtick;
@@ -23,6 +24,7 @@ use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::placement::Wakes;
 use crate::state::group::GroupIx;
 use crate::state::rq::Served;
+use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, DurationNs, KernelChange, Policy, TaskId};
 
 /// By how many bits weights in a queue are finer than those of nice values (`SCHED_FIXEDPOINT_SHIFT`).
@@ -56,6 +58,10 @@ pub(crate) struct FairEntity {
     /// The CPU whose averages it counts in.
     pub(crate) counts_on: Option<CpuId>,
     pub(crate) wakes: Wakes,
+    /// It runs, and leaves the queue when it is in user mode: its group has used up its quota.
+    pub(crate) leaves: bool,
+    /// It is off the queue, and waits until its group may run again.
+    pub(crate) throttled: bool,
     /// The slice that its task asked for.
     pub(crate) custom_slice: Option<DurationNs>,
 }
@@ -309,6 +315,23 @@ impl Kernel {
         true
     }
 
+    /// The entity of the running task, which wants to run on, leaves the queue.
+    fn fair_take_off(&mut self, cpu: CpuId, task: TaskId) {
+        self.fair_update_curr(cpu);
+        self.track(cpu, task);
+        self.fair_update_lag(cpu, task);
+        self.fair_remove(cpu, task, true);
+    }
+
+    /// A task of a CPU joins its queue, or comes back to it.
+    pub(crate) fn fair_join(&mut self, cpu: CpuId, task: TaskId, initial: bool) {
+        self.count_running(cpu, SchedClass::Fair, true);
+        self.fair_enqueue(cpu, task, initial);
+        if self.cpus[cpu.index()].fair.nr == 1 {
+            self.server_start(cpu, Served::Fair);
+        }
+    }
+
     /// The delayed entity of a sleeping task leaves the queue, and the task with it (`DEQUEUE_DELAYED`).
     pub(crate) fn fair_leave(&mut self, task: TaskId) {
         let (cpu, class) = (self.task(task).cpu, self.task(task).class);
@@ -400,6 +423,9 @@ impl Kernel {
             return;
         }
         self.server_update(cpu, Served::Fair, delta);
+        if self.bandwidth_used() {
+            self.bandwidth_account(cpu, task, delta as i64);
+        }
         let slice = self.slice_of(task);
         let (rq, entity) = self.fair_parts(cpu, task);
         let vdelta = scaled(delta, entity.weight);
@@ -465,6 +491,10 @@ impl Kernel {
         rq.order_remove(deadline, task);
         rq.curr = Some(task);
         self.fair_mark_running(cpu, task, true);
+        if self.bandwidth_used() && self.bandwidth_account(cpu, task, 0) {
+            self.ask_to_leave(cpu, task);
+            self.resched_after_pick = true;
+        }
         self.fair_reweigh(cpu, task);
         self.task_mut(task).fair.protected_until = self.protection(cpu, task);
         self.hrtick_note(cpu, task);

@@ -6,7 +6,7 @@ use super::{
     ON_CPU, ON_RQ, OPS_STATE, QSEQ_SHIFT, RECENT_USED_CPU, RUNNABLE_AT, RUNNABLE_CPU, SCX_FLAGS, SE_ON_RQ,
     SELECTED_CPU, SLICE, STATE, SUM_EXEC_RUNTIME, ScxSeen, Seen, TASK_BYTES, TASK_WAKING, UTIME, WAKE_CPU,
 };
-use crate::flags::{PF_EXITING, PF_KTHREAD, SCX_DSQ_INVALID};
+use crate::flags::{PF_EXITING, PF_KTHREAD, SCX_DSQ_INVALID, SCX_TASK_QUEUED};
 use crate::state::carry::carry;
 use crate::state::dsq::DsqIx;
 use crate::state::programs::{FlatExec, FlatPrograms};
@@ -169,6 +169,12 @@ impl FlatTask {
         self.record.set(SUM_EXEC_RUNTIME, self.sum_exec_runtime.0);
         self.record.set(UTIME, self.sum_exec_runtime.0);
         delta.0
+    }
+
+    /// It is queued and has time left.
+    #[inline(always)]
+    pub(crate) fn has_time(&self) -> bool {
+        self.scx_flags & SCX_TASK_QUEUED != 0 && self.slice != 0
     }
 
     /// CPU time that the running task has used by `now`.
