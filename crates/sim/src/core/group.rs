@@ -4,6 +4,7 @@ use crate::flags::*;
 use crate::state::group::{GroupIx, GroupLife};
 use crate::state::ops::SchedExt;
 use crate::state::sim::Sim;
+use crate::state::task::{RunState, Task};
 use schedlab_base::TaskId;
 use schedlab_workload::{DEFAULT_WEIGHT, GroupChange};
 
@@ -47,8 +48,17 @@ impl<S: SchedExt> Sim<S> {
         match change {
             GroupChange::Weight(_) | GroupChange::Idle(_) => self.k.fair_group_changed(group),
             GroupChange::Quota(_) | GroupChange::Burst(_) => self.k.bandwidth_changed(group),
+            GroupChange::Cpus(_) => self.cpuset_changed(group),
             _ => {}
         }
+    }
+
+    /// The tasks of a group and of those below it may use other CPUs.
+    fn cpuset_changed(&mut self, group: GroupIx) {
+        let groups = &self.k.groups;
+        let below = |task: &&Task| groups.is_below(task.group, group) && task.state != RunState::Dead;
+        let tasks: Vec<TaskId> = self.k.live_tasks().filter(below).map(|task| task.id).collect();
+        tasks.into_iter().for_each(|task| self.follow_cpuset(task));
     }
 
     /// Removes a group that is to go, if no task is left in it.
@@ -83,6 +93,7 @@ impl<S: SchedExt> Sim<S> {
             sim.k.groups.get_mut(from).tasks -= 1;
             sim.k.groups.get_mut(to).tasks += 1;
         });
+        self.follow_cpuset(task);
         self.remove_if_empty(from);
     }
 }

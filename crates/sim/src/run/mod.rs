@@ -212,8 +212,9 @@ fn whole<S: SchedExt>(
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     check_affinities(config, scenario)?;
     check_hotplug(config, scenario)?;
-    if let Class::Ext(ops) = &class {
-        check_version(config, &ops.info().name)?;
+    match &class {
+        Class::Ext(ops) => check_version(config, &ops.info().name)?,
+        Class::Fair => check_groups(config, scenario)?,
     }
     let ops = if let Class::Ext(ops) = class { Some(ops) } else { None };
     let own = scenario.tasks.len() as u32;
@@ -289,6 +290,18 @@ fn check_version(config: &Config, name: &str) -> Result<(), SimError> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Groups of the fair class are those of one version and later ones.
+fn check_groups(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
+    let version = config.machine.kernel.version;
+    if scenario.groups.is_empty() || version.has(KernelChange::FlatGroups) {
+        return Ok(());
+    }
+    Err(SimError::Refused(format!(
+        "{}: the fair class of Linux {version} picks group by group, which is not modelled; take a kernel from 7.3 on, or a scheduler of sched_ext",
+        scenario.name
+    )))
 }
 
 fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {

@@ -3,6 +3,7 @@
 use crate::Kernel;
 use schedlab_base::{CpuMask, TaskId};
 use schedlab_workload::{GroupId, GroupSettings, GroupSpec};
+use std::sync::Arc;
 
 /// A group in the kernel's table: 0 is the root, [`GroupId`] `n` has `n + 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -188,6 +189,18 @@ impl Kernel {
         let above = self.group_cpus(parent);
         let own = entry.cpus.map_or(above, |cpus| cpus.and(&above));
         if own.is_empty() { above } else { own }
+    }
+
+    /// The CPUs of a task of this group that has asked for `asked`: of its group's, those, or all where they are none of them. The
+    /// root's are those of the machine.
+    pub(crate) fn cpus_for(&self, group: GroupIx, asked: Option<&CpuMask>) -> Arc<CpuMask> {
+        let all = &self.topology.machine;
+        if self.groups.is_flat() {
+            return asked.map_or_else(|| all.clone(), |asked| Arc::new(asked.and(all)));
+        }
+        let allowed = self.group_cpus(group);
+        let both = asked.map(|asked| asked.and(&allowed)).filter(|both| !both.is_empty()).unwrap_or(allowed);
+        if both == **all { all.clone() } else { Arc::new(both) }
     }
 }
 
