@@ -266,7 +266,7 @@ impl Groups {
     }
 
     /// All of them, parents first.
-    pub fn iter(&self) -> impl Iterator<Item = (GroupIx, &Group)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (GroupIx, &Group)> {
         self.all.iter().enumerate().map(|(number, group)| (GroupIx(number as u32), group))
     }
 
@@ -301,6 +301,11 @@ impl Kernel {
     /// The groups of the run.
     pub fn groups(&self) -> &Groups {
         &self.groups
+    }
+
+    /// The scheduler is told of groups: it has been of all that are there (`scx_cgroup_enabled`).
+    pub fn tells_groups(&self) -> bool {
+        self.scx.groups
     }
 
     /// The group that a task is in.
