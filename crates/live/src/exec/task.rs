@@ -204,16 +204,13 @@ impl<'a> RunningTask<'a> {
             Op::TimerWait { timer, period, absolute } => {
                 self.wait_for_timer(timer, period.0, absolute);
             }
-            // SAFETY: plain system call.
-            Op::Yield => drop(unsafe { libc::sched_yield() }),
+            Op::Yield => system::give_way(),
             Op::Fork { program } => self.fork(program.index())?,
             Op::Set { task, change } => self.set(task, self.context.changes[change.index()])?,
             Op::Hotplug { cpu, online } => {
                 hotplug::set_online(cpu, online).map_err(|error| Failure(Doing::Hotplug, error))?;
             }
-            Op::SetGroup { .. } => {
-                return Err(Failure(Doing::Groups, io::ErrorKind::Unsupported.into()));
-            }
+            Op::SetGroup { .. } => Err(Failure(Doing::Groups, io::ErrorKind::Unsupported.into()))?,
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
             Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Late { .. } | Op::Age { .. } => {

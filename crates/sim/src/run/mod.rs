@@ -215,10 +215,7 @@ fn whole<S: SchedExt>(
     if let Class::Ext(ops) = &class {
         check_version(config, &ops.info().name)?;
     }
-    let ops = match class {
-        Class::Fair => None,
-        Class::Ext(ops) => Some(ops),
-    };
+    let ops = if let Class::Ext(ops) = class { Some(ops) } else { None };
     let own = scenario.tasks.len() as u32;
     let gated = config.machine.kernel.start == Start::Gate;
     let surrounded = scenario.surrounded(&config.machine, config.seed);
@@ -236,9 +233,8 @@ fn whole<S: SchedExt>(
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
-    sim.k.groups = Groups::new(&scenario.groups);
-    sim.k.fair_groups = FairGroups::new(&sim.k.groups, |below| sim.k.prng.below(below));
     sim.k.descriptors = Descriptors::new(scenario);
+    make_groups(&mut sim.k, scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
@@ -275,6 +271,12 @@ fn whole<S: SchedExt>(
     let result = sim.finish(before, end);
     // Callbacks of the end may have been left out.
     if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
+}
+
+/// The groups that a scenario begins with.
+fn make_groups(k: &mut Kernel, scenario: &Scenario) {
+    k.groups = Groups::new(&scenario.groups);
+    k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
 }
 
 /// A kernel that has no sched_ext loads no scheduler.

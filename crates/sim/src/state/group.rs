@@ -286,6 +286,11 @@ impl Groups {
         found
     }
 
+    /// The group, or one above it, has a quota.
+    pub(crate) fn has_quota(&self, group: GroupIx) -> bool {
+        self.upward(group).any(|group| self.get(group).settings.quota.is_some())
+    }
+
     /// The group above `group` at this level, or the group itself; none below it.
     pub fn ancestor(&self, group: GroupIx, level: u32) -> Option<GroupIx> {
         self.upward(group).find(|&above| self.get(above).level == level)
@@ -314,8 +319,8 @@ impl Kernel {
         self.task(task).group
     }
 
-    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it that are online; its parent's where
-    /// none are left, as `cpuset.cpus.effective` has it.
+    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
+    /// of the group above, as `cpuset.cpus.effective` has it.
     pub fn group_cpus(&self, group: GroupIx) -> CpuMask {
         let entry = self.groups.get(group);
         let Some(parent) = entry.parent else { return self.machine.all_cpus() };
