@@ -23,8 +23,8 @@ use schedlab_bpf::{Done, Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{Kernel, OpKind, OpsInfo, TracePointKind, TracePoints};
 use schedlab_trace::{ExitKind, ExitRecord, Priorities};
 
-/// Largest number of an error in the kernel (`MAX_ERRNO`), and `EPROTO`.
-const MAX_ERRNO: i32 = 4095;
+/// Least result that is an errno (minus `MAX_ERRNO`), and `EPROTO`.
+const LEAST_ERROR: i32 = -4095;
 const EPROTO: i32 = 71;
 
 /// Instructions that one callback may execute before the scheduler is ejected. Chosen: a scan of 5,000 tasks with a
@@ -422,7 +422,7 @@ impl BpfScheduler {
     fn sane_outcome(k: &mut Kernel, name: &str, r0: u64) -> Result<(), i32> {
         match r0 as u32 as i32 {
             0 => Ok(()),
-            error @ -MAX_ERRNO..0 => Err(-error),
+            error @ LEAST_ERROR..0 => Err(-error),
             other => {
                 k.error(ExitKind::Error, format!("ops.{name}() returned an invalid errno {other}"));
                 Err(EPROTO)

@@ -83,7 +83,7 @@ impl Groups {
         let directory = place(offsets.directory.size)?;
         // A root's name is empty: the zeros behind its number.
         let name = directory.offset(offsets.directory.parent);
-        let mut groups = Groups {
+        let groups = Groups {
             offsets: *offsets,
             root: Place { cgroup, task_group, css_set, directory, name },
             first: Place::default(),
