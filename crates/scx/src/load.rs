@@ -419,8 +419,6 @@ pub(crate) fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
         table.functions.get(found?.name(cid_form)?).copied()
     };
     ExtraOps {
-        cgroup_init: find(Around::CgroupInit),
-        cgroup_exit: find(Around::CgroupExit),
         init_cids: find(Around::InitCids).filter(|_| cid_form),
     }
 }
