@@ -7,7 +7,9 @@
 mod channels;
 mod doing;
 mod figures;
+mod groups;
 mod handles;
+mod hierarchy;
 mod hotplug;
 mod leader;
 mod locks;
@@ -34,6 +36,7 @@ use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample, S
 
 use crate::ending::Ending;
 use doing::Doing;
+use hierarchy::Hierarchy;
 use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
 
 /// How often the caller is asked whether to continue.
@@ -61,6 +64,9 @@ pub enum ExecError {
         /// What it asks for and what to do.
         what: &'static str,
     },
+    /// The groups of the scenario cannot be made here.
+    #[error("groups: {0}")]
+    Groups(String),
     /// A system call outside of any task failed.
     #[error("{what}: {source}")]
     System {
@@ -186,12 +192,15 @@ pub(crate) fn run_watched(
         barriers: scenario.barriers.len(),
         words: scenario.words as usize,
         channels: scenario.channels.len(),
+        groups: scenario.groups.len(),
     })
     .map_err(system("making shared memory"))?;
+    // The leader and all tasks are gone before it is.
+    let groups = Hierarchy::make(scenario, &shared)?;
     // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(system("starting the run")(io::Error::last_os_error())),
-        0 => system::exit_now(leader::lead(scenario, &shared, options, window)),
+        0 => system::exit_now(leader::lead(scenario, &shared, options, &groups, window)),
         pid => pid,
     };
     let leader = Leader { pid, shared: &shared };
@@ -202,12 +211,6 @@ pub(crate) fn run_watched(
 /// Exec replaces the whole process, so it needs one of its own.
 fn check_possible(scenario: &Scenario) -> Result<(), ExecError> {
     for task in &scenario.tasks {
-        if !scenario.groups.is_empty() {
-            return Err(ExecError::NotPossible {
-                task: task.name.clone(),
-                what: "groups are not made on a real kernel yet; schedlab sim has them",
-            });
-        }
         let execs = scenario.programs[task.program.index()].ops().contains(&Op::Exec);
         let shares = scenario.tasks.iter().filter(|other| other.process == task.process).count() > 1;
         if execs && shares {
