@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use schedlab_base::{CpuId, CpuMask, DurationNs};
 use schedlab_workload::{GroupChange, GroupId, GroupSpec, Quota, Scenario};
 
+use super::GroupFigures;
 use super::shared::Shared;
 use super::words::{Words, push_text};
 
@@ -326,10 +327,19 @@ pub(super) struct GroupSlot {
     /// Figures of its directory before the run.
     before: [AtomicU64; FIGURES],
     /// Figures of its directories in the run.
-    pub(super) sum: [AtomicU64; FIGURES],
+    sum: [AtomicU64; FIGURES],
 }
 
 impl GroupSlot {
+    /// What the group has used in the run.
+    pub(super) fn figures(&self) -> GroupFigures {
+        let [used, periods, throttled, throttled_us, bursts, burst_us] =
+            self.sum.each_ref().map(|figure| figure.load(Relaxed));
+        let [cpu_time, throttled_time, burst_time] =
+            [used, throttled_us, burst_us].map(|us| DurationNs(us * 1_000));
+        GroupFigures { cpu_time, periods, throttled, throttled_time, bursts, burst_time }
+    }
+
     fn add(&self, figures: Figures) {
         for ((sum, before), figure) in self.sum.iter().zip(&self.before).zip(figures.0) {
             sum.fetch_add(figure.saturating_sub(before.load(Relaxed)), Relaxed);

@@ -148,6 +148,23 @@ pub struct TaskFigures {
     pub thread_id: u32,
 }
 
+/// What `cpu.stat` says that a group has used in the run, with all below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupFigures {
+    /// CPU time.
+    pub cpu_time: DurationNs,
+    /// Periods of its quota in which it was active.
+    pub periods: u64,
+    /// Of them, those at whose end a CPU was throttled.
+    pub throttled: u64,
+    /// Sum over the CPUs of the time for which they were throttled.
+    pub throttled_time: DurationNs,
+    /// Periods that used what earlier ones had left.
+    pub bursts: u64,
+    /// How much of it.
+    pub burst_time: DurationNs,
+}
+
 /// What a run has shown.
 #[derive(Clone, Debug, Default)]
 pub struct ExecOutcome {
@@ -155,6 +172,8 @@ pub struct ExecOutcome {
     pub measurements: Measurements,
     /// The tasks in the scenario's order, then the forked ones in sum if there were any.
     pub tasks: Vec<TaskFigures>,
+    /// The groups in the scenario's order.
+    pub groups: Vec<GroupFigures>,
     /// True when the caller ended it.
     pub stopped_early: bool,
     /// When it began, on the monotonic clock.
@@ -313,7 +332,8 @@ fn outcome(scenario: &Scenario, shared: &Shared, stopped_early: bool) -> Result<
         system: DurationNs(header.system_ns.load(Relaxed)),
     };
     let tasks = figures(scenario, shared);
-    Ok(ExecOutcome { measurements, tasks, stopped_early, begin: TimeNs(begin) })
+    let groups = (0..scenario.groups.len()).map(|group| shared.group(group).figures()).collect();
+    Ok(ExecOutcome { measurements, tasks, groups, stopped_early, begin: TimeNs(begin) })
 }
 
 fn failure(scenario: &Scenario, shared: &Shared) -> ExecError {

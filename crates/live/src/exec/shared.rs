@@ -322,7 +322,6 @@ mod tests {
         shared.word(0).store(5, Relaxed);
         shared.channel(0).more.store(4, Relaxed);
         shared.counter(3, 8).store(9, Relaxed);
-        shared.group(1).sum[5].store(3, Relaxed);
         shared.add_span(4, 10, 20);
         assert_eq!(shared.slot(3).cpu_ns.load(Relaxed), 7);
         assert_eq!(shared.disk(0).extra.load(Relaxed), 8);
@@ -330,7 +329,7 @@ mod tests {
         assert_eq!(shared.counter_total(8), 9);
         assert_eq!(shared.channel(0).more.load(Relaxed), 4);
         assert_eq!(shared.sample(0).span.load(Relaxed), 5);
-        assert_eq!(shared.group(1).sum[5].load(Relaxed), 3);
+        assert_eq!(shared.group(1).figures(), super::super::GroupFigures::default());
         assert_eq!(shared.counter_total(0), 0);
     }
 

@@ -1,7 +1,7 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
-use schedlab_base::{CpuMask, TaskId};
+use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{GroupId, GroupSettings, GroupSpec};
 
 /// A group in the kernel's table: 0 is the root, [`GroupId`] `n` has `n + 1`.
@@ -62,6 +62,8 @@ pub struct Group {
     pub life: GroupLife,
     /// Living tasks that are in it itself.
     pub tasks: u32,
+    /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
+    pub(crate) left: i64,
     /// The groups in it.
     children: Vec<GroupIx>,
 }
@@ -76,6 +78,7 @@ impl Group {
             cpus: None,
             life: GroupLife::Online,
             tasks: 0,
+            left: 0,
             children: Vec::new(),
         }
     }
@@ -89,6 +92,7 @@ impl Group {
             cpus: spec.cpus,
             life: if spec.later { GroupLife::Absent } else { GroupLife::Online },
             tasks: 0,
+            left: 0,
             children: Vec::new(),
         }
     }
@@ -173,6 +177,16 @@ impl Kernel {
     #[inline(always)]
     pub fn task_group(&self, task: TaskId) -> GroupIx {
         self.task(task).group
+    }
+
+    /// CPU time used by `now` in each group itself, by the tasks that were in it at the time.
+    pub(crate) fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
+        let mut sums: Vec<i64> = self.groups.iter().map(|(_, group)| group.left).collect();
+        for task in self.live_tasks() {
+            let used = if task.on_cpu { task.cpu_time(now) } else { task.sum_exec_runtime };
+            sums[task.group.index()] += used.0 as i64;
+        }
+        sums.into_iter().map(|sum| DurationNs(sum.max(0) as u64)).collect()
     }
 
     /// The CPUs that a group's tasks may use: those of its own set and of all sets above it that are online; its parent's where
