@@ -112,7 +112,10 @@ impl<S: SchedExt> Sim<S> {
     /// A task has ended.
     pub(crate) fn leave_group(&mut self, task: TaskId) {
         let group = self.k.task_group(task);
-        self.k.groups.get_mut(group).tasks -= 1;
+        let used = self.k.task(task).sum_exec_runtime.0 as i64;
+        let entry = self.k.groups.get_mut(group);
+        entry.tasks -= 1;
+        entry.left += used;
         self.remove_if_empty(group);
     }
 
@@ -139,8 +142,12 @@ impl<S: SchedExt> Sim<S> {
     fn move_task(&mut self, task: TaskId, way: GroupMove, told: bool) {
         self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
             sim.k.fair_change_group(task, way.to);
-            sim.k.groups.get_mut(way.from).tasks -= 1;
-            sim.k.groups.get_mut(way.to).tasks += 1;
+            let used = sim.k.task(task).sum_exec_runtime.0 as i64;
+            for (group, tasks, used) in [(way.from, -1, used), (way.to, 1, -used)] {
+                let entry = sim.k.groups.get_mut(group);
+                entry.tasks = entry.tasks.saturating_add_signed(tasks);
+                entry.left += used;
+            }
             if let Some(ops) = sim.ops.as_mut().filter(|_| sim.k.scx.loaded) {
                 ops.task_moved(&sim.k, task);
             }

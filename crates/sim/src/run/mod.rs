@@ -1,6 +1,7 @@
 //! A run from configuration and scenario to result.
 
 pub(crate) mod engine;
+mod groups;
 mod interleave;
 mod stuck;
 
@@ -24,7 +25,8 @@ use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
-    ExitRecord, IdleBeside, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
+    ExitRecord, GroupRecord, IdleBeside, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning,
+    WarningKind, WorstWait,
 };
 use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
@@ -110,6 +112,8 @@ pub struct RunResult<S> {
     pub costs: CostTotals,
     /// The tasks of the scenario, then one record `(forked)` when there are others.
     pub tasks: Vec<TaskRecord>,
+    /// The groups of the scenario, over the whole run.
+    pub groups: Vec<GroupRecord>,
     /// How long tasks waited for a CPU.
     pub waits: Vec<WaitRecord>,
     /// Tasks that starved and CPUs that idled beside waiting tasks.
@@ -494,6 +498,7 @@ impl<S: SchedExt> Sim<S> {
         };
         let duration = end.since(TimeNs::ZERO);
         let tasks = self.task_records(&summary, duration);
+        let groups = self.group_records(&summary, duration);
         let (waits, warnings) = self.wait_records(&summary, &tasks, duration);
         RunResult {
             duration,
@@ -502,6 +507,7 @@ impl<S: SchedExt> Sim<S> {
             after,
             costs,
             tasks,
+            groups,
             waits,
             warnings,
             idle_beside,

@@ -1,7 +1,7 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
-use schedlab_base::{CpuMask, DurationNs, TaskId};
+use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{DEFAULT_WEIGHT, GroupId, GroupSettings, GroupSpec, Quota};
 use std::sync::Arc;
 
@@ -71,7 +71,13 @@ pub struct GroupKnobs {
 impl Default for GroupKnobs {
     /// Those of a new group (`scx_tg_init()`).
     fn default() -> GroupKnobs {
-        GroupKnobs { weight: DEFAULT_WEIGHT, period_us: 100_000, quota_us: u64::MAX, burst_us: 0, idle: false }
+        GroupKnobs {
+            weight: DEFAULT_WEIGHT,
+            period_us: 100_000,
+            quota_us: u64::MAX,
+            burst_us: 0,
+            idle: false,
+        }
     }
 }
 
@@ -117,6 +123,8 @@ pub struct Group {
     pub inited: bool,
     /// Its place among the groups of its parent.
     place: u32,
+    /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
+    pub(crate) left: i64,
     /// The groups in it.
     children: Vec<GroupIx>,
 }
@@ -135,6 +143,7 @@ impl Group {
             knobs: GroupKnobs::default(),
             inited: false,
             place: 0,
+            left: 0,
             children: Vec::new(),
         }
     }
@@ -152,6 +161,7 @@ impl Group {
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
             place: 0,
+            left: 0,
             children: Vec::new(),
         }
     }
@@ -226,9 +236,8 @@ impl Groups {
 
     /// The group after `at` in a walk over `start` and all below it, each after those in it (`css_next_descendant_post()`).
     pub fn next_after(&self, at: Option<GroupIx>, start: GroupIx) -> Option<GroupIx> {
-        let leftmost = |from: GroupIx| {
-            std::iter::successors(Some(from), |&group| self.next_child(None, group)).last()
-        };
+        let leftmost =
+            |from: GroupIx| std::iter::successors(Some(from), |&group| self.next_child(None, group)).last();
         match at {
             None => leftmost(start),
             Some(at) if at == start => None,
@@ -322,6 +331,18 @@ impl Kernel {
 
     /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
     /// of the group above, as `cpuset.cpus.effective` has it.
+    /// CPU time used by `now` in each group itself, by the tasks that were in it at the time.
+    pub(crate) fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
+        let mut sums: Vec<i64> = self.groups.iter().map(|(_, group)| group.left).collect();
+        for task in self.live_tasks() {
+            let used = if task.on_cpu { task.cpu_time(now) } else { task.sum_exec_runtime };
+            sums[task.group.index()] += used.0 as i64;
+        }
+        sums.into_iter().map(|sum| DurationNs(sum.max(0) as u64)).collect()
+    }
+
+    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it that are online; its parent's where
+    /// none are left, as `cpuset.cpus.effective` has it.
     pub fn group_cpus(&self, group: GroupIx) -> CpuMask {
         let entry = self.groups.get(group);
         let Some(parent) = entry.parent else { return self.machine.all_cpus() };
