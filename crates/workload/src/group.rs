@@ -1,6 +1,7 @@
 //! Groups of tasks: the directories of cgroup v2, and what their files say to the CPU controller.
 
 use crate::program::GroupId;
+use crate::scenario::Scenario;
 use schedlab_base::{CpuMask, DurationNs};
 use std::fmt;
 use std::str::FromStr;
@@ -108,6 +109,19 @@ pub enum GroupChange {
     Idle(bool),
     /// Writes `cpuset.cpus`.
     Cpus(CpuMask),
+}
+
+impl Scenario {
+    /// The group of a path, which is made with those above it where they are missing, each as a new one is.
+    pub(crate) fn group_at(&mut self, path: &str) -> GroupId {
+        if let Some(known) = self.groups.iter().position(|group| group.path == path) {
+            return GroupId(known as u32);
+        }
+        let parent = path.rsplit_once('/').map(|(above, _)| self.group_at(above));
+        let settings = GroupSettings::default();
+        self.groups.push(GroupSpec { path: path.to_string(), parent, settings, cpus: None, later: false });
+        GroupId(self.groups.len() as u32 - 1)
+    }
 }
 
 /// Why a weight is refused.

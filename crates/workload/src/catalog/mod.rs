@@ -6,6 +6,7 @@
 
 mod ab;
 mod builds;
+mod cgroups;
 mod chat;
 mod compute;
 mod cpuhog;
@@ -120,7 +121,12 @@ pub fn build(spec: &str, seed: u64) -> Result<Scenario, CatalogError> {
             names.join(", ")
         )));
     };
-    (workload.build)(&Params::parse(workload.name, workload.params, rest)?, seed)
+    let (rest, groups) = cgroups::take(workload.name, rest)?;
+    let mut scenario = (workload.build)(&Params::parse(workload.name, workload.params, &rest)?, seed)?;
+    if let Some(weights) = groups {
+        cgroups::spread(&mut scenario, &weights)?;
+    }
+    Ok(scenario)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Parameters of the built-in workloads: their kinds, and reading them from
 //! `NAME:key=value,key=value`.
 
+use super::cgroups::ABOUT;
 use schedlab_base::{DurationNs, Nice, did_you_mean};
 use std::fmt;
 
@@ -272,10 +273,10 @@ fn checked(workload: &str, info: &ParamInfo, text: &str) -> Result<Value, Catalo
 
 fn known(infos: &[ParamInfo]) -> String {
     if infos.is_empty() {
-        return "it has no parameters".into();
+        return format!("it has no parameters but {ABOUT}");
     }
     let names: Vec<&str> = infos.iter().map(|info| info.name).collect();
-    format!("there are: {}", names.join(", "))
+    format!("there are: {}, and {ABOUT}", names.join(", "))
 }
 
 #[cfg(test)]

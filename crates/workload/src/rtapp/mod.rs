@@ -21,9 +21,11 @@ use schedlab_base::{Better, CpuId, CpuMask, DurationNs, MAX_CPUS, Nice, Policy, 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use crate::group::check_path;
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
 use crate::program::{
-    Amount, BarrierId, ChangeId, CondId, LockId, Op, Program, ProgramBuilder, ProgramId, SemId, TimerSlot,
+    Amount, BarrierId, ChangeId, CondId, GroupId, LockId, Op, Program, ProgramBuilder, ProgramId, SemId,
+    TimerSlot,
 };
 use crate::scenario::{
     Attribute, Disk, End, LONGEST_SLICE, LockKind, ProcessId, SHORTEST_SLICE, Scenario, SemKind, Semaphore,
@@ -366,6 +368,7 @@ struct Settings {
     /// What `dl-runtime` asks the fair class for.
     slice: Option<DurationNs>,
     affinity: Option<CpuMask>,
+    group: Option<GroupId>,
     delay: DurationNs,
     amount: Amount,
 }
@@ -393,7 +396,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
                 affinity: settings.affinity.map(Box::new),
                 working_set_kib: 0,
                 background: false,
-                group: None,
+                group: settings.group,
                 kernel_thread: false,
             });
         }
@@ -408,6 +411,7 @@ fn settings(shared: &mut Shared, node: &Node, path: &str, default_policy: Named)
         nice: Nice::ZERO,
         slice: None,
         affinity: None,
+        group: None,
         delay: DurationNs::ZERO,
         amount: Amount::Forever,
     };
@@ -430,6 +434,7 @@ fn settings(shared: &mut Shared, node: &Node, path: &str, default_policy: Named)
                 shared.saw_cpus(&mask, &path);
                 settings.affinity = Some(mask);
             }
+            "taskgroup" if shared.version == Version::Head => settings.group = group(shared, node, &path)?,
             "delay" => settings.delay = micros(node, &path)?,
             key if DlTimes::KEYS.contains(&key) => times.take(key, node, &path)?,
             _ => {}
@@ -444,6 +449,19 @@ fn settings(shared: &mut Shared, node: &Node, path: &str, default_policy: Named)
         settings.slice = slice(shared, path, &times);
     }
     Ok(settings)
+}
+
+/// A group by its path from the root; the root itself is `/` or nothing.
+fn group(shared: &mut Shared, node: &Node, path: &str) -> Outcome<Option<GroupId>> {
+    let name = text(node, path)?;
+    if name.is_empty() || name == "/" {
+        return Ok(None);
+    }
+    let Some(name) = name.strip_prefix('/') else {
+        return fault(node, path, format!("'{name}' is no path from the root, such as /a/b"));
+    };
+    check_path(name).or_else(|why| fault(node, path, why))?;
+    Ok(Some(shared.scenario.group_at(name)))
 }
 
 /// The slice that a task of the fair class asks for, which is what `dl-runtime` or the event `runtime` sets.

@@ -4,8 +4,9 @@ use super::events::{Reader, is_event};
 use super::version::{KEYS_OF_HEAD, PHASE_KEYS_OF_HEAD};
 use super::{
     Amount, Attribute, ChangeId, CpuMask, DlTimes, MAX_CPUS, Named, Nice, Node, Op, Outcome, Policy,
-    Settings, Shared, Value, Version, amount, cpus, fault, integer, named, object, ranked,
+    Settings, Shared, Version, amount, cpus, fault, group, integer, named, object, ranked,
 };
+use crate::program::GroupId;
 
 /// Settings that are refused, in tasks and in phases, and why.
 const REFUSED: &[(&str, &str)] = &[
@@ -21,6 +22,8 @@ struct Phase<'a> {
     cpus: Option<CpuMask>,
     /// Policy and nice value from here on.
     rank: Option<(Policy, Nice)>,
+    /// The group from here on.
+    group: Option<Option<GroupId>>,
     events: Vec<&'a (String, Node)>,
 }
 
@@ -38,11 +41,8 @@ pub(super) fn accepted(
         return Ok(true);
     }
     match key {
-        "taskgroup" => match &node.value {
-            // Without a group, and in the root group, a task is where it is anyway.
-            Value::Text(name) if name.is_empty() || name == "/" => Ok(true),
-            _ => fault(node, path, "task groups (cgroups) are not modelled, except \"\" and \"/\""),
-        },
+        // Read with the other settings.
+        "taskgroup" => Ok(true),
         // A key of rt-app's first versions; today's do not read it.
         "exec" if alone => fault(
             node,
@@ -71,6 +71,7 @@ pub(super) fn phases(reader: &mut Reader<'_>, node: &Node, path: &str, task: &Se
     let masks: Vec<CpuMask> = phases.iter().map(|phase| phase.cpus.unwrap_or(own)).collect();
     let changes_policy =
         phases.iter().any(|phase| phase.rank.is_some_and(|(policy, _)| policy != task.policy));
+    let changes_group = phases.iter().any(|phase| phase.group.is_some_and(|group| group != task.group));
     for (number, phase) in phases.iter().enumerate() {
         let before = match number {
             0 => [own, masks[masks.len() - 1]],
@@ -78,6 +79,9 @@ pub(super) fn phases(reader: &mut Reader<'_>, node: &Node, path: &str, task: &Se
         };
         if before.iter().any(|mask| *mask != masks[number]) {
             set(reader, Attribute::Affinity(masks[number]));
+        }
+        if let Some(group) = phase.group.filter(|_| changes_group) {
+            set(reader, Attribute::Group(group));
         }
         if let Some((policy, nice)) = phase.rank {
             if changes_policy {
@@ -117,7 +121,8 @@ fn ignores(shared: &mut Shared, path: &str) -> bool {
 
 fn phase<'a>(shared: &mut Shared, node: &'a Node, path: String, before: Policy) -> Outcome<Phase<'a>> {
     let entries = object(node, &path)?;
-    let mut phase = Phase { path, times: Amount::Times(1), cpus: None, rank: None, events: Vec::new() };
+    let mut phase =
+        Phase { path, times: Amount::Times(1), cpus: None, rank: None, group: None, events: Vec::new() };
     let (mut policy, mut priority, mut ignored) = (None, None, Vec::new());
     let mut times = DlTimes::default();
     for entry in entries {
@@ -134,6 +139,7 @@ fn phase<'a>(shared: &mut Shared, node: &'a Node, path: String, before: Policy) 
             "policy" => policy = Some(named(node, &path)?),
             key if DlTimes::OF_PHASES.contains(&key) => times.take(key, node, &path)?,
             "priority" => priority = Some((node, integer(node, &path)?, path)),
+            "taskgroup" if shared.version == Version::Head => phase.group = Some(group(shared, node, &path)?),
             "taskgroup" | "exec" => ignored.push((key, node, path)),
             _ if accepted(shared, key, node, &path, false)? => {}
             _ => phase.events.push(entry),

@@ -169,6 +169,23 @@ fn what_changes_nothing_is_accepted() {
 }
 
 #[test]
+fn task_groups_are_groups() {
+    let text = tasks(
+        r#""t": { "loop": 1, "taskgroup": "/a/b", "run": 1 },
+           "u": { "loop": 1, "phases": { "p": { "taskgroup": "/c", "run": 1 }, "q": { "taskgroup": "/", "run": 2 } } }"#,
+    );
+    let scenario = parse(&text, "f.json", None).unwrap();
+    let paths: Vec<&str> = scenario.groups.iter().map(|group| group.path.as_str()).collect();
+    assert_eq!(paths, ["a", "a/b", "c"]);
+    assert_eq!((scenario.tasks[0].group, scenario.tasks[1].group), (Some(GroupId(1)), None));
+    assert_eq!(scenario.changes, [Attribute::Group(Some(GroupId(2))), Attribute::Group(None)]);
+    // Tasks are in groups without others in them, as in cgroup v2.
+    let inner = tasks(r#""t": { "taskgroup": "/a/b", "run": 1 }, "u": { "taskgroup": "/a", "run": 1 }"#);
+    let error = parse(&inner, "f.json", Some(DurationNs::from_secs(1))).unwrap_err().to_string();
+    assert!(error.contains("a group with groups in it has no tasks"), "{error}");
+}
+
+#[test]
 fn slices_are_those_of_the_fair_class() {
     let slices = |tail: &str| {
         let text = tasks(&format!(r#""t": {{ "loop": 1, "run": 1, {tail} }}"#));
@@ -249,13 +266,10 @@ fn what_is_not_modelled_is_named_with_its_place() {
             "tasks.t: SCHED_DEADLINE by dl-runtime, dl-deadline and dl-period (microseconds): a runtime of 0",
         ),
         (r#""t": { "phases": { "p": { "cpus": [], "run": 1 } } }"#, "tasks.t.phases.p.cpus: at least one"),
+        (r#""t": { "taskgroup": "a", "run": 1 }"#, "tasks.t.taskgroup: 'a' is no path from the root"),
         (
-            r#""t": { "taskgroup": "/a", "run": 1 }"#,
-            "tasks.t.taskgroup: task groups (cgroups) are not modelled",
-        ),
-        (
-            r#""t": { "phases": { "p": { "taskgroup": "/a/b", "run": 1 } } }"#,
-            "tasks.t.phases.p.taskgroup: task groups",
+            r#""t": { "phases": { "p": { "taskgroup": "/a//b", "run": 1 } } }"#,
+            "tasks.t.phases.p.taskgroup: 'a//b' is no path of a group",
         ),
         (r#""t": { "exec": 5000, "period": 5000 }"#, "tasks.t.exec: rt-app does not read 'exec' any more"),
         (r#""t": { "phases": { "p": { "exec": 5000 } } }"#, "tasks.t.phases.p.exec: rt-app does not read"),

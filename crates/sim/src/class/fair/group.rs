@@ -168,6 +168,9 @@ impl Kernel {
     /// The group that a task's entity is queued in; none if that is the root.
     #[inline(always)]
     pub(crate) fn fair_group(&self, task: TaskId) -> Option<GroupIx> {
+        if self.groups.is_flat() {
+            return None;
+        }
         let group = self.task(task).group;
         (!group.is_root()).then_some(group)
     }
@@ -216,8 +219,19 @@ impl Kernel {
     }
 
     /// `enqueue_hierarchy()`: a task of this weight (scaled) is queued in its group; its weight among all tasks of the CPU.
+    #[inline]
     pub(crate) fn fair_enter(&mut self, cpu: CpuId, task: TaskId, own: u64) -> u64 {
-        let group = self.fair_group(task);
+        match self.fair_group(task) {
+            None => {
+                self.cpus[cpu.index()].fair.load += own;
+                own
+            }
+            group => self.enter_groups(cpu, (task, group), own),
+        }
+    }
+
+    #[inline(never)]
+    fn enter_groups(&mut self, cpu: CpuId, (task, group): (TaskId, Option<GroupIx>), own: u64) -> u64 {
         *self.fair_load(group, cpu) += own;
         let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
@@ -241,8 +255,16 @@ impl Kernel {
     }
 
     /// `dequeue_hierarchy()`: the same backwards.
+    #[inline]
     pub(crate) fn fair_exit(&mut self, cpu: CpuId, task: TaskId, own: u64) {
-        let group = self.fair_group(task);
+        match self.fair_group(task) {
+            None => self.cpus[cpu.index()].fair.load -= own,
+            group => self.exit_groups(cpu, group, own),
+        }
+    }
+
+    #[inline(never)]
+    fn exit_groups(&mut self, cpu: CpuId, group: Option<GroupIx>, own: u64) {
         *self.fair_load(group, cpu) -= own;
         let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
