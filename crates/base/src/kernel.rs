@@ -62,6 +62,10 @@ pub enum KernelChange {
     ShorterBaseSlice,
     /// A wakeup beside the running task ends its protection after the shortest slice.
     ShortProtection,
+    /// sched_ext is told of the bandwidth of cgroups (`ops.cgroup_set_bandwidth()`).
+    GroupBandwidth,
+    /// sched_ext is told of idle cgroups (`ops.cgroup_set_idle()`).
+    GroupIdle,
     /// A deadline server for sched_ext.
     ExtServer,
     /// `HRTICK` is on where the machine has timers for it.
@@ -72,11 +76,13 @@ pub enum KernelChange {
     DeferredTimers,
     /// Sub-schedulers with capabilities, which a task that runs on is exempt from.
     SubSchedulers,
+    /// The fair class has all tasks of a CPU in one queue, whatever their group. Before, it picks group by group.
+    FlatGroups,
 }
 
 impl KernelChange {
     /// All of them with the version that brought them and words for a list, oldest first.
-    pub const ALL: [(KernelChange, KernelVersion, &'static str); 12] = [
+    pub const ALL: [(KernelChange, KernelVersion, &'static str); 15] = [
         (
             KernelChange::FairServer,
             KernelVersion::new(6, 12),
@@ -100,6 +106,8 @@ impl KernelChange {
             KernelVersion::new(6, 17),
             "protection ends a slice after a wakeup beside it",
         ),
+        (KernelChange::GroupBandwidth, KernelVersion::new(6, 17), "ops.cgroup_set_bandwidth()"),
+        (KernelChange::GroupIdle, KernelVersion::new(6, 19), "ops.cgroup_set_idle()"),
         (KernelChange::ExtServer, KernelVersion::new(7, 0), "a deadline server for sched_ext"),
         (KernelChange::HrTick, KernelVersion::new(7, 1), "HRTICK by default"),
         (KernelChange::LongLag, KernelVersion::new(7, 1), "lag up to the longest slice and a tick"),
@@ -109,6 +117,7 @@ impl KernelChange {
             "no BPF timer cancelled with interrupts off",
         ),
         (KernelChange::SubSchedulers, KernelVersion::new(7, 3), "sub-schedulers with capabilities"),
+        (KernelChange::FlatGroups, KernelVersion::new(7, 3), "one fair queue for the tasks of all groups"),
     ];
 }
 

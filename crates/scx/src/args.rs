@@ -39,9 +39,14 @@ pub(crate) struct MadeMask(GuestAddr);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OwnMask(GuestAddr);
 
-/// A pointer to a cgroup: the root, the only one.
+/// A pointer to a cgroup, there or gone.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CgroupArg(pub(crate) GuestAddr);
+pub(crate) struct CgroupArg {
+    /// Where it is.
+    pub(crate) at: GuestAddr,
+    /// The number of its place.
+    pub(crate) place: u32,
+}
 
 /// A pointer to a `struct scx_cmask` that is written.
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +125,9 @@ pointers! {
         }
         Ok(OwnMask(GuestAddr(value)))
     };
-    CgroupArg, |value, caller| match caller.env.state.tasks.cgroup().0 == value {
-        true => Ok(CgroupArg(GuestAddr(value))),
-        false => Err(misuse(format!("kernel function called with {value:#x}, which is no cgroup"))),
+    CgroupArg, |value, caller| match caller.env.state.tasks.groups.place_at(GuestAddr(value)) {
+        Some(place) => Ok(CgroupArg { at: GuestAddr(value), place }),
+        None => Err(misuse(format!("kernel function called with {value:#x}, which is no cgroup"))),
     };
     CmaskOut, |value, caller| {
         caller.writable(value, CMASK_BITS)?;
@@ -181,6 +186,9 @@ pub(crate) trait KernelObjects {
 
     /// Whether a task that is none of the run's is on a CPU, and which CPU that is: 0 for a number that is no CPU's.
     fn remains(&mut self, task: TaskArg) -> (bool, CpuId);
+
+    /// The pointer to the cgroup of a task, as the scheduler has it.
+    fn cgroup_of(&mut self, task: TaskArg) -> Result<GuestAddr, Fault>;
 
     /// A pointer to a copy of an idle mask as of now (the kernel's own would keep changing), that of a node if one is
     /// asked for.
@@ -259,6 +267,11 @@ impl KernelObjects for Cx<'_, '_, '_> {
         }
         let (on_cpu, cpu) = join.state.tasks.remains(task.at, mem);
         (on_cpu, if (cpu as usize) < join.state.nr_cpus { CpuId(cpu) } else { CpuId(0) })
+    }
+
+    fn cgroup_of(&mut self, task: TaskArg) -> Result<GuestAddr, Fault> {
+        let (join, mem) = self.kernel_objects();
+        join.state.tasks.cgroup_of(task.at, mem)
     }
 
     fn idle_mask_pointer(&mut self, smt: bool, node: Option<i32>) -> Result<GuestAddr, Fault> {

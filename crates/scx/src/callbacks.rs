@@ -28,10 +28,6 @@ pub(crate) enum Call {
 /// Operations that the simulated core does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Around {
-    /// After `ops.init()`, for the root cgroup.
-    CgroupInit,
-    /// Before `ops.exit()`, for the root cgroup.
-    CgroupExit,
     /// Before `ops.init()` in the cid form.
     InitCids,
 }
@@ -101,12 +97,6 @@ const fn member_name(declaration: &'static str) -> &'static str {
 macro_rules! call {
     (Never) => {
         Call::Never
-    };
-    (CgroupInit) => {
-        Call::Around(Around::CgroupInit)
-    };
-    (CgroupExit) => {
-        Call::Around(Around::CgroupExit)
     };
     (InitCids) => {
         Call::Around(Around::InitCids)
@@ -203,6 +193,7 @@ macro_rules! operations {
 }
 
 operations! {
+    // ops.cgroup_cancel_move() is for moves of several tasks at once, and of those that another controller refuses: there are none.
     // called by     may call             sleeps wanted members
     SelectCpu       [SELECT_CPU ENQUEUE] -      -      "s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);" / "s32 (*select_cid)(struct task_struct *p, s32 prev_cid, u64 wake_flags);"
     Enqueue         [SELECT_CPU ENQUEUE] -      -      "void (*enqueue)(struct task_struct *p, u64 enq_flags);"
@@ -227,12 +218,12 @@ operations! {
     DumpTask        []                   -      -      "void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);"
     CgroupInit      [UNLOCKED]           sleeps -      "s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);" / "s32 (*cpuctl_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);"
     CgroupExit      [UNLOCKED]           sleeps -      "void (*cgroup_exit)(struct cgroup *cgrp);" / "void (*cpuctl_exit)(struct cgroup *cgrp);"
-    Never           [UNLOCKED]           sleeps -      "s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);" / "s32 (*cpuctl_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);"
-    Never           []                   -      -      "void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);" / "void (*cpuctl_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);"
+    CgroupPrepMove  [UNLOCKED]           sleeps -      "s32 (*cgroup_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);" / "s32 (*cpuctl_prep_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);"
+    CgroupMove      []                   -      -      "void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);" / "void (*cpuctl_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);"
     Never           [UNLOCKED]           -      -      "void (*cgroup_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);" / "void (*cpuctl_cancel_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);"
-    Never           [UNLOCKED]           -      -      "void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);" / "void (*cpuctl_set_weight)(struct cgroup *cgrp, u32 weight);"
-    Never           [UNLOCKED]           sleeps -      "void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);" / "void (*cpuctl_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);"
-    Never           [UNLOCKED]           -      -      "void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);" / "void (*cpuctl_set_idle)(struct cgroup *cgrp, bool idle);"
+    CgroupSetWeight [UNLOCKED]           -      -      "void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);" / "void (*cpuctl_set_weight)(struct cgroup *cgrp, u32 weight);"
+    CgroupSetBandwidth [UNLOCKED]        sleeps -      "void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);" / "void (*cpuctl_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);"
+    CgroupSetIdle   [UNLOCKED]           -      -      "void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);" / "void (*cpuctl_set_idle)(struct cgroup *cgrp, bool idle);"
     Never           [UNLOCKED]           sleeps -      "s32 (*sub_attach)(struct scx_sub_attach_args *args);"
     Never           [UNLOCKED]           sleeps -      "void (*sub_detach)(struct scx_sub_detach_args *args);"
     Never           []                   -      -      "void (*sub_caps_updated)(const struct scx_cmask *cmask, u64 caps);"
@@ -260,7 +251,7 @@ pub(crate) fn op_name(op: OpKind) -> String {
 }
 
 /// Trace points by name.
-pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 11] = [
+pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 14] = [
     (TracePointKind::SchedSwitch, "sched_switch"),
     (TracePointKind::SchedWaking, "sched_waking"),
     (TracePointKind::SchedWakeup, "sched_wakeup"),
@@ -272,6 +263,9 @@ pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 11] = [
     (TracePointKind::TaskRename, "task_rename"),
     (TracePointKind::SysEnter, "sys_enter"),
     (TracePointKind::SysExit, "sys_exit"),
+    (TracePointKind::CgroupMkdir, "cgroup_mkdir"),
+    (TracePointKind::CgroupRmdir, "cgroup_rmdir"),
+    (TracePointKind::CgroupAttachTask, "cgroup_attach_task"),
 ];
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::mirror::kernel_perm;
 use schedlab_base::{CpuMask, MAX_CPUS, Place, Shared};
 use schedlab_bpf::memory::PAGE_SIZE;
 use schedlab_bpf::{GuestAddr, Memory, MemoryError, Perm};
-use schedlab_sim::{Kernel, PreemptReason};
+use schedlab_sim::{GroupKnobs, Kernel, PreemptReason};
 use schedlab_trace::ExitRecord;
 
 /// Words of the context: more than any callback or trace point has arguments.
@@ -30,8 +30,7 @@ pub(crate) struct Guest {
     words: Shared<CONTEXT_BYTES>,
     /// An all-zero object for arguments that have no content.
     pub(crate) scratch: GuestAddr,
-    /// `struct scx_cgroup_init_args` of the root cgroup.
-    pub(crate) cgroup_init_args: GuestAddr,
+    cgroup_init_args: GuestAddr,
     /// `struct scx_enable_args`.
     pub(crate) enable_args: GuestAddr,
     task_args: GuestAddr,
@@ -82,10 +81,6 @@ impl Guest {
         guest.reason = mem.map((REASON_LEN + MSG_LEN + dump_len) as u64, kernel_perm())?;
         guest.msg = guest.reason.offset(REASON_LEN as u64);
         guest.dump = guest.msg.offset(MSG_LEN as u64);
-        // The root cgroup: `cpu.weight` 100, period of 100 ms, no quota (`U64_MAX`).
-        for (index, word) in [100, 100_000, u64::MAX, 0].into_iter().enumerate() {
-            mem.write_u64(guest.cgroup_init_args.offset(index as u64 * 8), word).expect("just mapped");
-        }
         mem.write_u64(guest.enable_args, cmask.0).expect("just mapped");
         Ok(guest)
     }
@@ -118,6 +113,16 @@ impl Guest {
         mem.write_u64(self.task_args, u64::from(fork)).expect("mapped at load");
         mem.write_u64(self.task_args.offset(8), cgroup.0).expect("mapped at load");
         self.task_args.0
+    }
+
+    /// `struct scx_cgroup_init_args`.
+    pub(crate) fn write_cgroup_init_args(&self, knobs: &GroupKnobs, mem: &mut Memory) -> u64 {
+        let weight = u64::from(knobs.weight);
+        let words = [weight, knobs.period_us, knobs.quota_us, knobs.burst_us, u64::from(knobs.idle)];
+        for (index, word) in words.into_iter().enumerate() {
+            mem.write_u64(self.cgroup_init_args.offset(index as u64 * 8), word).expect("mapped at load");
+        }
+        self.cgroup_init_args.0
     }
 
     /// `struct scx_exit_task_args`.

@@ -7,7 +7,7 @@ use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, Perm, Vm};
-use schedlab_sim::{Interrupt, OpKind, TimerId};
+use schedlab_sim::{GroupIx, Interrupt, OpKind, TimerId};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
 const PREEMPT_OFF: u32 = 1;
@@ -80,7 +80,18 @@ impl Env for Join<'_> {
     }
 
     fn cgroup_owner(&mut self, cgroup: u64) -> Option<u32> {
-        (self.state.tasks.cgroup().0 == cgroup).then_some(1)
+        // Numbers of owners begin at 1.
+        self.state.tasks.groups.living_at(GuestAddr(cgroup)).map(|place| place + 1)
+    }
+
+    fn current_cgroup_id(&mut self) -> u64 {
+        self.group_id(self.current_group())
+    }
+
+    fn current_ancestor_cgroup_id(&mut self, level: i32) -> u64 {
+        let level = u32::try_from(level).ok();
+        let above = level.and_then(|level| self.k.groups().ancestor(self.current_group(), level));
+        above.map_or(0, |group| self.group_id(group))
     }
 
     fn per_cpu_address(&mut self, variable: u64, cpu: u32) -> Option<u64> {
@@ -121,6 +132,12 @@ impl Env for Join<'_> {
                 | OpKind::InitTask
                 | OpKind::CpuOnline
                 | OpKind::CpuOffline
+                | OpKind::CgroupInit
+                | OpKind::CgroupExit
+                | OpKind::CgroupPrepMove
+                | OpKind::CgroupSetWeight
+                | OpKind::CgroupSetBandwidth
+                | OpKind::CgroupSetIdle
                 | OpKind::Timer
         );
         !on && self.k.machine().kernel.version.has(KernelChange::DeferredTimers)
@@ -141,6 +158,18 @@ impl Env for Join<'_> {
 
     fn numa_node(&self) -> u32 {
         self.k.cpu(self.k.ctx().cpu).node
+    }
+}
+
+impl Join<'_> {
+    /// The group of the current task; the root's for an idle task.
+    fn current_group(&self) -> GroupIx {
+        let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
+        task.map_or(GroupIx::ROOT, |task| task.group)
+    }
+
+    fn group_id(&self, group: GroupIx) -> u64 {
+        self.k.groups().get(group).id
     }
 }
 

@@ -340,6 +340,14 @@ impl Env for LaneJoin<'_> {
         self.join.cgroup_owner(cgroup)
     }
 
+    fn current_cgroup_id(&mut self) -> u64 {
+        self.join.current_cgroup_id()
+    }
+
+    fn current_ancestor_cgroup_id(&mut self, level: i32) -> u64 {
+        self.join.current_ancestor_cgroup_id(level)
+    }
+
     fn per_cpu_address(&mut self, variable: u64, cpu: u32) -> Option<u64> {
         self.join.per_cpu_address(variable, cpu)
     }

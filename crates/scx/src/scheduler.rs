@@ -23,6 +23,10 @@ use schedlab_bpf::{Done, Fault, FaultKind, FuncId, GuestAddr, Memory};
 use schedlab_sim::{Kernel, OpKind, OpsInfo, TracePointKind, TracePoints};
 use schedlab_trace::{ExitKind, ExitRecord, Priorities};
 
+/// Least result that is an errno (minus `MAX_ERRNO`), and `EPROTO`.
+const LEAST_ERROR: i32 = -4095;
+const EPROTO: i32 = 71;
+
 /// Instructions that one callback may execute before the scheduler is ejected. Chosen: a scan of 5,000 tasks with a
 /// hundred instructions each, a hundred times over; the kernel itself has no such limit, but a watchdog.
 pub const DEFAULT_BUDGET: u64 = 50_000_000;
@@ -126,8 +130,6 @@ pub(crate) enum TurnKind {
 /// Callbacks that the simulated core does not know, called here around those that it does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExtraOps {
-    pub(crate) cgroup_init: Option<FuncId>,
-    pub(crate) cgroup_exit: Option<FuncId>,
     pub(crate) init_cids: Option<FuncId>,
 }
 
@@ -415,12 +417,17 @@ impl BpfScheduler {
         }
     }
 
-    /// Calls the callbacks of the root cgroup that follow `ops.init()` in the kernel's enable path.
-    fn init_cgroup(&mut self, k: &mut Kernel) -> Result<(), i32> {
-        let Some(func) = self.extra.cgroup_init else { return Ok(()) };
-        let args = [self.state.tasks.cgroup().0, self.guest.cgroup_init_args.0];
-        let r0 = self.run(k, func, OpKind::Init, &args);
-        Self::outcome(r0)
+    /// The result of a callback about a cgroup: as [`BpfScheduler::outcome`], and a number that is no errno ejects the scheduler
+    /// (`scx_ops_sanitize_err()`).
+    fn sane_outcome(k: &mut Kernel, name: &str, r0: u64) -> Result<(), i32> {
+        match r0 as u32 as i32 {
+            0 => Ok(()),
+            error @ LEAST_ERROR..0 => Err(-error),
+            other => {
+                k.error(ExitKind::Error, format!("ops.{name}() returned an invalid errno {other}"));
+                Err(EPROTO)
+            }
+        }
     }
 
     /// Hands the dump callbacks their context.

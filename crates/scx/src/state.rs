@@ -14,7 +14,7 @@ use schedlab_bpf::helpers::TimerCall;
 use schedlab_bpf::link::{KfuncRef, Runtime};
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{DsqIter, EventCounters, Kernel, TimerId};
+use schedlab_sim::{DsqIter, EventCounters, GroupIx, Kernel, TimerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -195,6 +195,13 @@ impl State {
     pub(crate) fn forget_task(&mut self, task: TaskId, mem: &mut Memory) {
         if let Some(slot) = self.tasks.remove(task, mem) {
             self.runtime.maps.storage_owner_gone(MapType::TASK_STORAGE, slot);
+        }
+    }
+
+    /// A group is gone: its storage ends, and its place is free.
+    pub(crate) fn forget_group(&mut self, group: GroupIx, mem: &mut Memory) {
+        if let Some(place) = self.tasks.groups.remove(group, mem) {
+            self.runtime.maps.storage_owner_gone(MapType::CGRP_STORAGE, place + 1);
         }
     }
 

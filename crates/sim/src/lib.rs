@@ -30,12 +30,12 @@ pub use run::{Class, Config, Remainder, RunResult, SimError, run};
 pub use state::charge::CostTotals;
 pub use state::cpu::Cpu;
 pub use state::dsq::DsqIter;
-pub use state::group::{Group, GroupIx, GroupLife, Groups};
+pub use state::group::{Group, GroupIx, GroupKnobs, GroupLife, Groups};
 pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
 pub use state::lane::Core;
 pub use state::ops::{
-    OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints, UserSpaceNext,
-    UserSpaceTask, UserSpaceTurn,
+    GroupMove, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
+    UserSpaceNext, UserSpaceTask, UserSpaceTurn,
 };
 pub use state::scx::EventCounters;
 pub use state::states::{SharedStates, States};

@@ -1,4 +1,4 @@
-//! Groups of tasks: the directories of cgroup v2 and what their CPU controller is told.
+//! Groups of tasks: the directories of cgroup v2, and what their files say to the CPU controller.
 
 use crate::program::GroupId;
 use schedlab_base::{CpuMask, DurationNs};
@@ -86,7 +86,7 @@ pub struct GroupSpec {
     pub settings: GroupSettings,
     /// `cpuset.cpus`; all of its parent's without.
     pub cpus: Option<CpuMask>,
-    /// A program makes it while the run goes on ([`GroupChange::Make`]).
+    /// A program makes it during the run ([`GroupChange::Make`]).
     pub later: bool,
 }
 

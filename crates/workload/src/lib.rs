@@ -17,6 +17,7 @@ mod measure;
 mod mechanisms;
 mod program;
 mod scenario;
+mod validate;
 
 pub use background::STARTERS;
 pub use cursor::{CURSOR_WORDS, Cursor};

@@ -145,13 +145,18 @@ pub trait Env: Host {
     fn current_cgroup_id(&mut self) -> u64 {
         1
     }
+
+    /// The id of the cgroup above the current task's at this level, or of that one itself; 0 where there is none.
+    fn current_ancestor_cgroup_id(&mut self, level: i32) -> u64 {
+        u64::from(level == 0)
+    }
 }
 
 /// Whether [`call`] knows this helper.
 pub fn is_implemented(id: u32) -> bool {
     matches!(
         id,
-        1..=8 | 14..=16 | 22 | 25 | 35 | 42 | 45 | 55 | 80 | 87..=89 | 93 | 94 | 112..=115 | 118 | 125 | 130..=134 | 148 | 153 | 154
+        1..=8 | 14..=16 | 22 | 25 | 35 | 42 | 45 | 55 | 80 | 87..=89 | 93 | 94 | 112..=115 | 118 | 123 | 125 | 130..=134 | 148 | 153 | 154
             | 156..=158 | 160 | 164 | 165 | 169..=172 | 175 | 177 | 181 | 182 | 191 | 194 | 195 | 201 | 203 | 208..=210 | 211
     )
 }
@@ -235,6 +240,7 @@ fn call_other<E: Env>(id: u32, args: &[u64; 5], vm: &mut Vm<'_>, env: &mut E) ->
         14 => return Ok(env.current_pid_tgid()),
         15 => return Ok(env.current_uid_gid()),
         80 => return Ok(env.current_cgroup_id()),
+        123 => return Ok(env.current_ancestor_cgroup_id(args[0] as i32)),
         42 => return Ok(u64::from(env.numa_node())),
         118 => return Ok(env.jiffies(vm)),
         175 => return env.task_pt_regs(args[0], vm),
@@ -258,7 +264,7 @@ macro_rules! typed_helpers {
             match id {
                 // Those that have a way of their own above.
                 5 | 7 | 8 | 14 | 15 | 35 | 42 | 80 | 118 | 125 | 158 | 160 | 208 => Some(0),
-                175 => Some(1),
+                123 | 175 => Some(1),
                 1 => Some(registers_of(map::lookup::<E>)),
                 156 => Some(registers_of(map::task_storage_get::<E>)),
                 93 => Some(registers_of(lock::<E>)),

@@ -188,6 +188,12 @@ pub(super) fn prepare_signals() {
     }
 }
 
+/// `sched_yield()`.
+pub(super) fn give_way() {
+    // SAFETY: plain system call, which cannot fail.
+    unsafe { libc::sched_yield() };
+}
+
 /// Waits until the signal of tasks has come, and takes it.
 pub(super) fn wait_for_signal() {
     // SAFETY: the set is initialised by the call before its use.

@@ -210,8 +210,7 @@ impl<'a> RunningTask<'a> {
             Op::TimerWait { timer, period, absolute } => {
                 self.wait_for_timer(timer, period.0, absolute);
             }
-            // SAFETY: plain system call.
-            Op::Yield => drop(unsafe { libc::sched_yield() }),
+            Op::Yield => system::give_way(),
             Op::Fork { program } => self.fork(program.index())?,
             Op::Set { task, change } => self.set(task, self.context.changes[change.index()])?,
             Op::Hotplug { cpu, online } => {

@@ -135,10 +135,48 @@ offsets! {
     /// Members of `cgroup` and of what hangs on it.
     CgroupAt of "cgroup" {
         kn = ".kn",
+        level = ".level",
         self_cgroup = ".self.cgroup",
         self_id = ".self.id",
+        flags = ".self.flags",
+        self_parent = ".self.parent",
         subsys = ".subsys",
         ancestors = ".ancestors",
+    }
+}
+
+offsets! {
+    /// Members of `task_group`: of its css, of the fair class and of sched_ext.
+    TaskGroupAt of "task_group" {
+        css_cgroup = ".css.cgroup",
+        css_id = ".css.id",
+        css_flags = ".css.flags",
+        css_parent = ".css.parent",
+        idle = ".idle",
+        shares = ".shares",
+        flags = ".scx.flags",
+        weight = ".scx.weight",
+        period = ".scx.bw_period_us",
+        quota = ".scx.bw_quota_us",
+        burst = ".scx.bw_burst_us",
+        scx_idle = ".scx.idle",
+    }
+}
+
+offsets! {
+    /// Members of `css_set`.
+    CssSetAt of "css_set" {
+        subsys = ".subsys",
+        dfl_cgrp = ".dfl_cgrp",
+    }
+}
+
+offsets! {
+    /// Members of `kernfs_node`, a directory.
+    DirectoryAt of "kernfs_node" {
+        id = ".id",
+        name = ".name",
+        parent = ".__parent",
     }
 }
 
@@ -237,23 +275,15 @@ pub(crate) struct Offsets {
     /// `pid.numbers[0].nr`, and the size of `pid`.
     pub(crate) pid_nr: u64,
     pub(crate) pid_size: u64,
-    /// `css_set.dfl_cgrp`.
-    pub(crate) css_set_dfl_cgrp: u64,
-    pub(crate) css_set_size: u64,
+    pub(crate) task_group: TaskGroupAt,
+    pub(crate) css_set: CssSetAt,
+    pub(crate) directory: DirectoryAt,
     /// Size of `signal_struct`.
     pub(crate) signal_size: u64,
     pub(crate) signal_live: u64,
     pub(crate) signal_nr_threads: u64,
     /// `cred`, all zero but the count: everything runs as root.
     pub(crate) cred_size: u64,
-    /// `kernfs_node.id`.
-    pub(crate) kernfs_id: u64,
-    pub(crate) kernfs_size: u64,
-    /// `task_group.scx.flags`, its weight and the css inside.
-    pub(crate) task_group_flags: u64,
-    pub(crate) task_group_weight: u64,
-    pub(crate) task_group_css_cgroup: u64,
-    pub(crate) task_group_size: u64,
     pub(crate) mm_size: u64,
     pub(crate) mm_users: u64,
     pub(crate) mm_owner: u64,
@@ -275,18 +305,13 @@ impl Offsets {
             cgroup: CgroupAt::new(btf),
             pid_nr: at(btf, "pid", ".numbers[0].nr"),
             pid_size: size(btf, "pid"),
-            css_set_dfl_cgrp: at(btf, "css_set", ".dfl_cgrp"),
-            css_set_size: size(btf, "css_set"),
+            task_group: TaskGroupAt::new(btf),
+            css_set: CssSetAt::new(btf),
+            directory: DirectoryAt::new(btf),
             signal_size: size(btf, "signal_struct"),
             signal_live: at(btf, "signal_struct", ".live"),
             signal_nr_threads: at(btf, "signal_struct", ".nr_threads"),
             cred_size: size(btf, "cred"),
-            kernfs_id: at(btf, "kernfs_node", ".id"),
-            kernfs_size: size(btf, "kernfs_node"),
-            task_group_flags: at(btf, "task_group", ".scx.flags"),
-            task_group_weight: at(btf, "task_group", ".scx.weight"),
-            task_group_css_cgroup: at(btf, "task_group", ".css.cgroup"),
-            task_group_size: size(btf, "task_group"),
             mm_size: size(btf, "mm_struct"),
             mm_users: at(btf, "mm_struct", ".mm_users"),
             mm_owner: at(btf, "mm_struct", ".owner"),

@@ -173,7 +173,7 @@ kernel_functions! {
     7.3  -    Call   -   [ANY]                            cid::perf_set                 "s32 scx_bpf_cidperf_set(s32 cid, u32 perf);"
     7.3  -    Call   -   [ANY]                            cid::sub_caps                 "s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);"
 
-    // Tasks, and the one cgroup.
+    // Tasks and cgroups.
     -    -    Call   7   [TASKS]                          task::task_running            "bool scx_bpf_task_running(const struct task_struct *p);"
     -    -    Call   8   [CPU_FORM TASKS]                 task::task_cpu                "s32 scx_bpf_task_cpu(const struct task_struct *p);"
     6.19 -    Call   9   [TASKS]                          task::task_set_slice          "bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice);"
@@ -183,7 +183,7 @@ kernel_functions! {
     -    -    Find   16  [ANY]                            task::task_from_pid           "struct task_struct *bpf_task_from_vpid(s32 vpid);"
     -    -    Call   -   [ANY]                            task::task_acquire            "struct task_struct *bpf_task_acquire(struct task_struct *p);"
     -    -    Call   17  [ANY]                            task::task_release            "void bpf_task_release(struct task_struct *p);"
-    -    -    Call   -   [ANY]                            task::root_cgroup             "struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);"
+    -    -    Call   -   [ANY]                            task::task_cgroup             "struct cgroup *scx_bpf_task_cgroup(struct task_struct *p);"
     -    -    Call   -   [ANY]                            task::cgroup_from_id          "struct cgroup *bpf_cgroup_from_id(u64 cgid);"
     -    -    Call   -   [ANY]                            task::cgroup_acquire          "struct cgroup *bpf_cgroup_acquire(struct cgroup *cgrp);"
     -    -    Call   -   [ANY]                            task::cgroup_release          "void bpf_cgroup_release(struct cgroup *cgrp);"

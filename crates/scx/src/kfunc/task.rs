@@ -1,4 +1,4 @@
-//! Tasks: looking them up, reading and setting what programs may set; the one cgroup.
+//! Tasks: looking them up, reading and setting what programs may set; cgroups.
 
 use crate::args::{CgroupArg, Cx, KernelObjects, TaskArg};
 use schedlab_bpf::args::Pointer;
@@ -7,7 +7,7 @@ use schedlab_bpf::{Fault, GuestAddr};
 use schedlab_sim::flags::SCX_OPS_TID_TO_TASK;
 use schedlab_trace::ExitKind;
 
-/// Inode number of the root cgroup, the only one.
+/// Inode number of the root cgroup.
 pub(crate) const ROOT_CGROUP_ID: u64 = 1;
 
 pub(super) fn task_running(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> bool {
@@ -55,29 +55,53 @@ pub(super) fn task_acquire(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> Option<Gue
 
 pub(super) fn task_release(_cx: &mut Cx<'_, '_, '_>, _task: TaskArg) {}
 
-pub(super) fn root_cgroup(cx: &mut Cx<'_, '_, '_>, _task: TaskArg) -> GuestAddr {
-    cx.env.state.tasks.cgroup()
+/// The scheduler's view (`sched_task_group`), with a reference.
+pub(super) fn task_cgroup(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> Result<GuestAddr, Fault> {
+    let cgroup = cx.cgroup_of(task)?;
+    Ok(hold(cx, cgroup).unwrap_or(cgroup))
 }
 
 pub(super) fn cgroup_from_id(cx: &mut Cx<'_, '_, '_>, id: u64) -> Option<GuestAddr> {
-    (id == ROOT_CGROUP_ID).then(|| cx.env.state.tasks.cgroup())
+    let cgroup = cx.env.state.tasks.groups.by_id(id)?;
+    hold(cx, cgroup)
 }
 
-pub(super) fn cgroup_acquire(_cx: &mut Cx<'_, '_, '_>, cgroup: CgroupArg) -> GuestAddr {
-    cgroup.0
+/// None where the group is gone and no program holds it: its memory may be another one's soon.
+pub(super) fn cgroup_acquire(cx: &mut Cx<'_, '_, '_>, cgroup: CgroupArg) -> Option<GuestAddr> {
+    cx.env.state.tasks.groups.hold(cgroup.place).then_some(cgroup.at)
 }
 
-pub(super) fn cgroup_release(_cx: &mut Cx<'_, '_, '_>, _cgroup: CgroupArg) {}
-
-pub(super) fn cgroup_ancestor(_cx: &mut Cx<'_, '_, '_>, cgroup: CgroupArg, level: i32) -> Option<GuestAddr> {
-    (level == 0).then_some(cgroup.0)
+pub(super) fn cgroup_release(cx: &mut Cx<'_, '_, '_>, cgroup: CgroupArg) {
+    cx.env.state.tasks.groups.release(cgroup.place);
 }
 
-/// Every task is in the root cgroup.
+pub(super) fn cgroup_ancestor(cx: &mut Cx<'_, '_, '_>, cgroup: CgroupArg, level: i32) -> Option<GuestAddr> {
+    let groups = &cx.env.state.tasks.groups;
+    let (group, level) = (groups.owner(cgroup.place)?, u32::try_from(level).ok()?);
+    let above = cx.env.k.groups().ancestor(group, level)?;
+    let cgroup = groups.cgroup(above);
+    hold(cx, cgroup)
+}
+
+/// The cgroup with a reference more.
+fn hold(cx: &mut Cx<'_, '_, '_>, cgroup: GuestAddr) -> Option<GuestAddr> {
+    let groups = &mut cx.env.state.tasks.groups;
+    let place = groups.place_at(cgroup)?;
+    groups.hold(place).then_some(cgroup)
+}
+
+/// The group is `ancestor` or below it.
 pub(super) fn under_cgroup(
     cx: &mut Cx<'_, '_, '_>,
-    _task: TaskArg,
+    task: TaskArg,
     ancestor: Pointer,
-) -> Result<bool, Errno> {
-    if ancestor.0.is_null() { Err(Errno::EINVAL) } else { Ok(ancestor.0 == cx.env.state.tasks.cgroup()) }
+) -> Result<Result<bool, Errno>, Fault> {
+    if ancestor.0.is_null() {
+        return Ok(Err(Errno::EINVAL));
+    }
+    let cgroup = cx.cgroup_of(task)?;
+    let groups = &cx.env.state.tasks.groups;
+    let group = |cgroup| groups.living_at(cgroup).and_then(|place| groups.owner(place));
+    let pair = group(cgroup).zip(group(ancestor.0));
+    Ok(Ok(pair.is_some_and(|(group, above)| cx.env.k.groups().is_below(group, above))))
 }

@@ -1,4 +1,4 @@
-//! What tasks point at: address spaces, credentials, the root cgroup.
+//! What tasks point at: address spaces and their files.
 
 use super::kernel_perm;
 use crate::kernel_model::Offsets;
@@ -10,17 +10,6 @@ use std::collections::BTreeMap;
 /// Bytes from one address space object to the next, and from its start to the process's `files_struct`.
 const MM_STRIDE: u64 = 128;
 pub(super) const FILES: u64 = 64;
-/// `SCX_TG_ONLINE | SCX_TG_INITED`.
-const ROOT_GROUP: u32 = 3;
-
-/// Objects that all tasks point at.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Shared {
-    pub(super) cred: GuestAddr,
-    pub(super) css_set: GuestAddr,
-    pub(super) task_group: GuestAddr,
-    pub(super) cgroup: GuestAddr,
-}
 
 /// Address spaces: one object for each process that lives.
 #[derive(Clone, Debug)]
@@ -74,39 +63,5 @@ impl Mms {
                 self.by_process.remove(&process);
             }
         }
-    }
-}
-
-impl Shared {
-    /// Maps and fills them.
-    pub(super) fn new(mem: &mut Memory, offsets: &Offsets) -> Result<Shared, MemoryError> {
-        let mut place = |size: u64| mem.map(size, kernel_perm());
-        let shared = Shared {
-            cred: place(offsets.cred_size)?,
-            css_set: place(offsets.css_set_size)?,
-            task_group: place(offsets.task_group_size)?,
-            cgroup: place(offsets.cgroup.size)?,
-        };
-        let kernfs = place(offsets.kernfs_size)?;
-        let cgroup = shared.cgroup;
-        let at = offsets.cgroup;
-        let words = [
-            (shared.css_set.offset(offsets.css_set_dfl_cgrp), cgroup.0),
-            (shared.task_group.offset(offsets.task_group_css_cgroup), cgroup.0),
-            (cgroup.offset(at.kn), kernfs.0),
-            (cgroup.offset(at.self_cgroup), cgroup.0),
-            (cgroup.offset(at.ancestors), cgroup.0),
-            // The cpu controller, `cpu_cgrp_id`.
-            (cgroup.offset(at.subsys + 8), shared.task_group.0),
-            // The root cgroup's inode number.
-            (kernfs.offset(offsets.kernfs_id), 1),
-        ];
-        for (addr, value) in words {
-            mem.write_u64(addr, value).expect("just mapped");
-        }
-        mem.write_u32(shared.task_group.offset(offsets.task_group_weight), 100).expect("just mapped");
-        mem.write_u32(shared.task_group.offset(offsets.task_group_flags), ROOT_GROUP).expect("just mapped");
-        mem.write_u32(cgroup.offset(at.self_id), 1).expect("just mapped");
-        Ok(shared)
     }
 }

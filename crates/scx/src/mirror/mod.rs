@@ -1,4 +1,4 @@
-//! Kernel objects in guest memory: tasks, run queues, masks, the root cgroup.
+//! Kernel objects in guest memory: tasks, run queues, masks, groups.
 //!
 //! A program reads them like any kernel memory, and finds what the simulated kernel has: that keeps the members of a
 //! task's record itself ([`schedlab_sim::MEMBERS`]). Run queues are read seldom and change with the clock; they lie in pages
@@ -9,10 +9,12 @@
 
 mod beside;
 mod cpus;
+mod groups;
 mod tasks;
 mod variables;
 
 pub(crate) use cpus::Cpus;
+pub(crate) use groups::Css;
 pub(crate) use tasks::{Field, Tasks};
 
 use schedlab_bpf::Perm;

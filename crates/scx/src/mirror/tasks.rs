@@ -1,11 +1,12 @@
 //! Tasks in guest memory: which task has which slot, and what of a `task_struct` never changes.
 
-use super::beside::{FILES, Mms, Shared};
+use super::beside::{FILES, Mms};
+use super::groups::Groups;
 use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
 use schedlab_base::{CpuId, MAX_TASKS, Nice, OfTask, ROOM_FOR_TASKS, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID, Writer};
+use schedlab_sim::{GroupIx, Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID, Writer};
 use schedlab_workload::ProcessId;
 
 /// The signal that a process sends its parent when it ends.
@@ -55,7 +56,10 @@ pub(crate) struct Tasks {
     /// The table of descriptors, and where a `files_struct` points to it.
     fd_table: GuestAddr,
     fdt: u64,
-    shared: Shared,
+    /// `cred`, which all tasks share.
+    cred: GuestAddr,
+    /// The groups.
+    pub(crate) groups: Groups,
     /// Number of idle tasks, which have the first slots; the shell follows.
     nr_cpus: u32,
     pid_nr: u64,
@@ -104,7 +108,8 @@ impl Tasks {
         let [all, room] = [MAX_TASKS, ROOM_FOR_TASKS].map(|tasks| stride * u64::from(tasks));
         let base = mem.map_first(all, room, kernel_perm())?;
         let mms = Mms::new(mem, offsets)?;
-        let shared = Shared::new(mem, offsets)?;
+        let cred = mem.map(offsets.cred_size, kernel_perm())?;
+        let groups = Groups::new(mem, offsets)?;
         let mut tasks = Tasks {
             at: offsets.task,
             pid,
@@ -120,7 +125,8 @@ impl Tasks {
             mms,
             fd_table: mem.map(offsets.files.table_size, kernel_perm())?,
             fdt: offsets.files.fdt,
-            shared,
+            cred,
+            groups,
             nr_cpus: nr_cpus as u32,
             pid_nr: offsets.pid_nr,
             live: offsets.signal_live,
@@ -310,7 +316,10 @@ impl Tasks {
             mem.write_u64(mm.offset(self.mm_owner), addr.0)?;
         }
         let (slice, jiffies) = (k.fair_slice(task.id), RR_SLICE.0 / k.machine().tick_period().0);
+        let (task_group, css_set) = self.groups.of_tasks(k.task_group(task.id));
         let mut object = Members(mem.slice_mut(addr, at.size)?);
+        object.u64(at.cgroups, css_set.0);
+        object.u64(at.sched_task_group, task_group.0);
         object.u64(at.tid, task.scx.tid);
         object.u64(at.signal, signal.0);
         // A thread that ends sends no signal.
@@ -361,10 +370,11 @@ impl Tasks {
         object.u64(at.thread_pid, addr.offset(self.pid).0);
         object.u64(at.signal, addr.offset(self.signal).0);
         object.u64(at.stack, addr.offset(self.regs).0);
-        object.u64(at.cred, self.shared.cred.0);
-        object.u64(at.real_cred, self.shared.cred.0);
-        object.u64(at.cgroups, self.shared.css_set.0);
-        object.u64(at.sched_task_group, self.shared.task_group.0);
+        object.u64(at.cred, self.cred.0);
+        object.u64(at.real_cred, self.cred.0);
+        let (task_group, css_set) = self.groups.of_tasks(GroupIx::ROOT);
+        object.u64(at.cgroups, css_set.0);
+        object.u64(at.sched_task_group, task_group.0);
         object.u32(at.sticky_cpu, u32::MAX);
         object.u32(at.holding_cpu, u32::MAX);
         object.u32(self.pid + self.pid_nr, pid as u32);
@@ -425,9 +435,20 @@ impl Tasks {
         self.fd_table
     }
 
-    /// The root cgroup.
-    pub(crate) fn cgroup(&self) -> GuestAddr {
-        self.shared.cgroup
+    /// A task that programs know is in another group.
+    pub(crate) fn moved(&self, task: TaskId, group: GroupIx, mem: &mut Memory) {
+        let Some(addr) = self.known(task) else { return };
+        let (task_group, css_set) = self.groups.of_tasks(group);
+        let mut object = Members(mem.slice_mut(addr, self.at.size).expect("slots are mapped"));
+        object.u64(self.at.cgroups, css_set.0);
+        object.u64(self.at.sched_task_group, task_group.0);
+    }
+
+    /// The `cgroup` of the task at this address: that of the scheduler, which its `sched_task_group` has.
+    pub(crate) fn cgroup_of(&self, task: GuestAddr, mem: &Memory) -> Result<GuestAddr, Fault> {
+        let task_group = GuestAddr(mem.read_u64(task.offset(self.at.sched_task_group))?);
+        let group = self.groups.css_at(task_group).map_or(GroupIx::ROOT, |css| css.group);
+        Ok(self.groups.cgroup(group))
     }
 
     /// The field that a store of `size` bytes at `addr` would change, if programs may change it.

@@ -6,8 +6,8 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::insn::{Insn, op};
 use schedlab_sim::{
-    Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePoints, UPTIME,
-    UserSpaceTask, UserSpaceTurn,
+    GroupIx, GroupKnobs, GroupMove, Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint,
+    TracePoints, UPTIME, UserSpaceTask, UserSpaceTurn,
 };
 use schedlab_trace::{ExitKind, ExitRecord};
 
@@ -92,6 +92,8 @@ impl SchedExt for BpfScheduler {
         crate::files::build(&mut self.mem, &self.state.offsets, k.descriptors(), table)
             .map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
         self.state.tasks.show_system(k, &mut self.mem).expect("the system's tasks are mapped");
+        let groups = self.state.tasks.groups.prepare(k, &mut self.mem);
+        groups.map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
         self.run_programs(k)?;
         if let Some(func) = self.extra.init_cids {
             let r0 = self.run(k, func, OpKind::Init, &[]);
@@ -100,14 +102,10 @@ impl SchedExt for BpfScheduler {
         let r0 = self.call(k, OpKind::Init, &[]);
         Self::outcome(r0)?;
         self.state.initialized = self.ops[OpKind::Init as usize].is_some();
-        self.init_cgroup(k)
+        Ok(())
     }
 
     fn exit(&mut self, k: &mut Kernel, exit: &ExitRecord) {
-        if let Some(func) = self.extra.cgroup_exit {
-            let root = self.state.tasks.cgroup().0;
-            self.run(k, func, OpKind::Exit, &[root]);
-        }
         let info =
             self.guest.write_exit_info(&self.state.offsets, exit, k, self.state.initialized, &mut self.mem);
         self.call(k, OpKind::Exit, &[info]);
@@ -115,7 +113,7 @@ impl SchedExt for BpfScheduler {
 
     fn init_task(&mut self, k: &mut Kernel, task: TaskId, fork: bool) -> Result<(), i32> {
         let Some(pointer) = self.task(k, task) else { return Err(schedlab_sim::flags::errno::ENOMEM) };
-        let cgroup = self.state.tasks.cgroup();
+        let cgroup = self.state.tasks.groups.cgroup(k.task_group(task));
         let args = self.guest.write_init_task_args(fork, cgroup, &mut self.mem);
         let r0 = self.call(k, OpKind::InitTask, &[pointer, args]);
         Self::outcome(r0)?;
@@ -260,6 +258,60 @@ impl SchedExt for BpfScheduler {
         }
     }
 
+    fn show_group(&mut self, k: &Kernel, group: GroupIx) {
+        self.state.tasks.groups.show(k, group, &mut self.mem);
+    }
+
+    fn group_gone(&mut self, group: GroupIx) {
+        self.state.forget_group(group, &mut self.mem);
+    }
+
+    fn task_moved(&mut self, k: &Kernel, task: TaskId) {
+        self.state.tasks.moved(task, k.task_group(task), &mut self.mem);
+    }
+
+    fn cgroup_init(&mut self, k: &mut Kernel, group: GroupIx) -> Result<(), i32> {
+        let args = self.guest.write_cgroup_init_args(&k.groups().get(group).knobs, &mut self.mem);
+        let cgroup = self.cgroup(group);
+        let r0 = self.call(k, OpKind::CgroupInit, &[cgroup, args]);
+        // A failure ejects the scheduler while it is attached, whatever the number.
+        if k.tells_groups() { Self::sane_outcome(k, "cgroup_init", r0) } else { Self::outcome(r0) }
+    }
+
+    fn cgroup_exit(&mut self, k: &mut Kernel, group: GroupIx) {
+        let cgroup = self.cgroup(group);
+        self.call(k, OpKind::CgroupExit, &[cgroup]);
+    }
+
+    fn cgroup_prep_move(&mut self, k: &mut Kernel, task: TaskId, way: GroupMove) -> Result<(), i32> {
+        let (from, to) = (self.cgroup(way.from), self.cgroup(way.to));
+        match self.call_about(k, OpKind::CgroupPrepMove, task, from, to) {
+            Some(r0) => Self::sane_outcome(k, "cgroup_prep_move", r0),
+            None => Ok(()),
+        }
+    }
+
+    fn cgroup_move(&mut self, k: &mut Kernel, task: TaskId, way: GroupMove) {
+        let (from, to) = (self.cgroup(way.from), self.cgroup(way.to));
+        self.call_about(k, OpKind::CgroupMove, task, from, to);
+    }
+
+    fn cgroup_set_weight(&mut self, k: &mut Kernel, group: GroupIx, weight: u32) {
+        let cgroup = self.cgroup(group);
+        self.call(k, OpKind::CgroupSetWeight, &[cgroup, u64::from(weight)]);
+    }
+
+    fn cgroup_set_bandwidth(&mut self, k: &mut Kernel, group: GroupIx, knobs: GroupKnobs) {
+        let cgroup = self.cgroup(group);
+        let args = [cgroup, knobs.period_us, knobs.quota_us, knobs.burst_us];
+        self.call(k, OpKind::CgroupSetBandwidth, &args);
+    }
+
+    fn cgroup_set_idle(&mut self, k: &mut Kernel, group: GroupIx, idle: bool) {
+        let cgroup = self.cgroup(group);
+        self.call(k, OpKind::CgroupSetIdle, &[cgroup, u64::from(idle)]);
+    }
+
     fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {
         let cpu = self.cpu_number(cpu);
         self.call(k, OpKind::CpuOnline, &[cpu]);
@@ -318,6 +370,15 @@ impl SchedExt for BpfScheduler {
 }
 
 impl BpfScheduler {
+    /// The pointer to a group.
+    fn cgroup(&self, group: GroupIx) -> u64 {
+        self.state.tasks.groups.cgroup(group).0
+    }
+
+    fn path_of(&mut self, k: &Kernel, group: GroupIx) -> u64 {
+        self.state.tasks.groups.write_path(k, group, &mut self.mem)
+    }
+
     /// The typed arguments of a trace point (kernel: include/trace/events/sched.h, task.h, syscalls.h).
     fn trace_args(&mut self, k: &mut Kernel, point: &TracePoint) -> Option<[u64; 4]> {
         let idle = self.state.tasks.idle(k.ctx().cpu).0;
@@ -355,6 +416,13 @@ impl BpfScheduler {
             TracePoint::SysEnter { nr, args } => [self.write_regs(k, (nr, args), None)?, nr as u64, 0, 0],
             TracePoint::SysExit { nr, args, ret } => {
                 [self.write_regs(k, (nr, args), Some(ret))?, ret as u64, 0, 0]
+            }
+            TracePoint::CgroupMkdir { group } | TracePoint::CgroupRmdir { group } => {
+                [self.cgroup(group), self.path_of(k, group), 0, 0]
+            }
+            TracePoint::CgroupAttachTask { group, task } => {
+                // The fifth argument says that all threads of the process move, which none does here.
+                [self.cgroup(group), self.path_of(k, group), self.task(k, task)?, 0]
             }
         })
     }

@@ -1,11 +1,13 @@
 //! Changes of groups, and of the group that a task is in.
 
 use crate::flags::*;
-use crate::state::group::{GroupIx, GroupLife};
-use crate::state::ops::SchedExt;
+use crate::state::group::{GroupIx, GroupKnobs, GroupLife};
+use crate::state::ops::{GroupMove, OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::Sim;
+use crate::state::task::{RunState, Task};
 use schedlab_base::TaskId;
-use schedlab_workload::{DEFAULT_WEIGHT, GroupChange};
+use schedlab_trace::ExitKind;
+use schedlab_workload::{DEFAULT_WEIGHT, GroupChange, GroupSettings};
 
 impl<S: SchedExt> Sim<S> {
     /// Does to a group what a program asks for; nothing if the group is not there.
@@ -15,7 +17,7 @@ impl<S: SchedExt> Sim<S> {
         let parent_life = entry.parent.map_or(GroupLife::Online, |parent| self.k.groups.get(parent).life);
         match (change, entry.life) {
             (GroupChange::Make, GroupLife::Absent | GroupLife::Gone) if parent_life == GroupLife::Online => {
-                self.k.groups.get_mut(group).life = GroupLife::Online;
+                self.make_group(group);
             }
             (GroupChange::Make, _) => {}
             (GroupChange::Remove, GroupLife::Online) => {
@@ -27,14 +29,37 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    /// `cgroup_mkdir()`, and what its files are to say. The directory does not appear if the scheduler refuses it.
+    fn make_group(&mut self, group: GroupIx) {
+        let before = self.k.groups.get(group).life;
+        self.k.groups.appear(group);
+        self.show_group(group);
+        if self.k.scx.groups && self.init_group(group).is_err() {
+            self.k.groups.get_mut(group).life = before;
+            self.hide_group(group);
+            return;
+        }
+        self.trace(TracePointKind::CgroupMkdir, || TracePoint::CgroupMkdir { group });
+        let GroupSettings { weight, quota, burst, idle } = self.k.groups.get(group).settings;
+        self.tell_weight(group, weight);
+        self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, schedlab_base::DurationNs::ZERO));
+        self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, burst));
+        self.tell_idle(group, idle);
+    }
+
     /// Writes one of the files of a group.
     fn set_group(&mut self, group: GroupIx, change: GroupChange) {
         let entry = self.k.groups.get_mut(group);
         match change {
             // EINVAL.
-            GroupChange::Weight(_) if entry.settings.idle => {}
+            GroupChange::Weight(_) if entry.settings.idle => return,
             GroupChange::Weight(weight) => entry.settings.weight = weight,
+            // EINVAL: the burst is at most the quota.
+            GroupChange::Quota(Some(quota)) if entry.settings.burst > quota.runtime => return,
             GroupChange::Quota(quota) => entry.settings.quota = quota,
+            GroupChange::Burst(burst) if entry.settings.quota.is_some_and(|quota| burst > quota.runtime) => {
+                return;
+            }
             GroupChange::Burst(burst) => entry.settings.burst = burst,
             GroupChange::Idle(idle) if idle == entry.settings.idle => {}
             GroupChange::Idle(idle) => {
@@ -44,19 +69,43 @@ impl<S: SchedExt> Sim<S> {
             GroupChange::Cpus(cpus) => entry.cpus = Some(cpus),
             GroupChange::Make | GroupChange::Remove => unreachable!("these change no file"),
         }
+        let GroupSettings { quota, burst, .. } = entry.settings;
         match change {
             GroupChange::Weight(_) | GroupChange::Idle(_) => self.k.fair_group_changed(group),
             GroupChange::Quota(_) | GroupChange::Burst(_) => self.k.bandwidth_changed(group),
+            GroupChange::Cpus(_) => self.cpuset_changed(group),
             _ => {}
         }
+        match change {
+            GroupChange::Weight(weight) => self.tell_weight(group, weight),
+            GroupChange::Idle(idle) => self.tell_idle(group, idle),
+            GroupChange::Quota(_) | GroupChange::Burst(_) => {
+                self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, burst));
+            }
+            _ => {}
+        }
+    }
+
+    /// The tasks of a group and of those below it may use other CPUs.
+    fn cpuset_changed(&mut self, group: GroupIx) {
+        let groups = &self.k.groups;
+        let below = |task: &&Task| groups.is_below(task.group, group) && task.state != RunState::Dead;
+        let tasks: Vec<TaskId> = self.k.live_tasks().filter(below).map(|task| task.id).collect();
+        tasks.into_iter().for_each(|task| self.follow_cpuset(task));
     }
 
     /// Removes a group that is to go, if no task is left in it.
     fn remove_if_empty(&mut self, group: GroupIx) {
         let entry = self.k.groups.get_mut(group);
-        if entry.life == GroupLife::Emptying && entry.tasks == 0 {
-            entry.life = GroupLife::Gone;
+        if entry.life != GroupLife::Emptying || entry.tasks > 0 {
+            return;
         }
+        entry.life = GroupLife::Gone;
+        self.trace(TracePointKind::CgroupRmdir, || TracePoint::CgroupRmdir { group });
+        if self.k.scx.groups {
+            self.exit_group(group);
+        }
+        self.hide_group(group);
     }
 
     /// A new task is in its group.
@@ -75,21 +124,145 @@ impl<S: SchedExt> Sim<S> {
         self.remove_if_empty(group);
     }
 
-    /// A task is written into `cgroup.threads` of a group: `sched_move_task()`.
+    /// A task is written into `cgroup.threads` of a group: `cgroup_attach_task()`. It stays where it is if the scheduler refuses it.
     pub(crate) fn move_to_group(&mut self, task: TaskId, to: GroupIx) {
         let from = self.k.task_group(task);
         if from == to || self.k.groups.get(to).life != GroupLife::Online {
             return;
         }
+        let (way, told) = (GroupMove { from, to }, self.k.scx.groups);
+        if told && self.has(OpKind::CgroupPrepMove) {
+            let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_prep_move(k, task, way);
+            if self.call(OpKind::CgroupPrepMove, Some(task), None, call).is_err() {
+                return;
+            }
+        }
+        self.move_task(task, way, told);
+        self.follow_cpuset(task);
+        self.trace(TracePointKind::CgroupAttachTask, || TracePoint::CgroupAttachTask { group: to, task });
+        self.remove_if_empty(from);
+    }
+
+    /// `sched_move_task()`.
+    fn move_task(&mut self, task: TaskId, way: GroupMove, told: bool) {
         self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
-            sim.k.fair_change_group(task, to);
+            sim.k.fair_change_group(task, way.to);
             let used = sim.k.task(task).sum_exec_runtime.0 as i64;
-            for (group, tasks, used) in [(from, -1, used), (to, 1, -used)] {
+            for (group, tasks, used) in [(way.from, -1, used), (way.to, 1, -used)] {
                 let entry = sim.k.groups.get_mut(group);
                 entry.tasks = entry.tasks.saturating_add_signed(tasks);
                 entry.left += used;
             }
+            if let Some(ops) = sim.ops.as_mut().filter(|_| sim.k.scx.loaded) {
+                ops.task_moved(&sim.k, task);
+            }
+            if told && sim.has(OpKind::CgroupMove) {
+                let rq = Some(sim.k.task(task).cpu);
+                sim.call(OpKind::CgroupMove, Some(task), rq, |ops, k| ops.cgroup_move(k, task, way));
+            }
         });
-        self.remove_if_empty(from);
+        let entry = self.k.task(task);
+        let (cpu, runs, queued) = (entry.cpu, entry.on_cpu, entry.on_rq);
+        self.k.rq_lock(cpu);
+        if runs {
+            self.k.resched_curr(cpu);
+        } else if queued {
+            self.wakeup_preempt(cpu, task, false);
+        }
+        self.k.rq_unlock(cpu);
+    }
+}
+
+/// What sched_ext is told.
+impl<S: SchedExt> Sim<S> {
+    /// `scx_cgroup_init()`: false after a failure, whose exit is claimed.
+    pub(crate) fn init_groups(&mut self) -> bool {
+        for group in self.k.groups.existing_before() {
+            if let Err(errno) = self.init_group(group) {
+                self.k.error(ExitKind::Error, format!("ops.cgroup_init() failed (-{errno})"));
+                return false;
+            }
+        }
+        self.k.scx.groups = true;
+        true
+    }
+
+    /// `scx_cgroup_exit()`.
+    pub(crate) fn exit_groups(&mut self) {
+        self.k.scx.groups = false;
+        for group in self.k.groups.existing_after() {
+            // A run that was stopped ends with this event.
+            if self.k.stop.is_raised() {
+                break;
+            }
+            self.exit_group(group);
+        }
+    }
+
+    /// `ops.cgroup_init()`, as far as `scx_tg_online()` has it.
+    fn init_group(&mut self, group: GroupIx) -> Result<(), i32> {
+        if self.has(OpKind::CgroupInit) {
+            self.call(OpKind::CgroupInit, None, None, |ops, k| ops.cgroup_init(k, group))?;
+        }
+        self.k.groups.get_mut(group).inited = true;
+        Ok(())
+    }
+
+    fn exit_group(&mut self, group: GroupIx) {
+        let was = std::mem::take(&mut self.k.groups.get_mut(group).inited);
+        if was && self.has(OpKind::CgroupExit) {
+            self.call(OpKind::CgroupExit, None, None, |ops, k| ops.cgroup_exit(k, group));
+        }
+    }
+
+    /// The programs of the scheduler see the group as it is now.
+    fn show_group(&mut self, group: GroupIx) {
+        if let Some(ops) = self.ops.as_mut().filter(|_| self.k.scx.loaded) {
+            ops.show_group(&self.k, group);
+        }
+    }
+
+    fn hide_group(&mut self, group: GroupIx) {
+        if let Some(ops) = self.ops.as_mut().filter(|_| self.k.scx.loaded) {
+            ops.group_gone(group);
+        }
+    }
+
+    /// `scx_group_set_weight()`.
+    fn tell_weight(&mut self, group: GroupIx, weight: u32) {
+        let knobs = self.k.groups.get(group).knobs;
+        if self.k.scx.groups && self.has(OpKind::CgroupSetWeight) && knobs.weight != weight {
+            let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_set_weight(k, group, weight);
+            self.call(OpKind::CgroupSetWeight, None, None, call);
+        }
+        self.keep_knobs(group, GroupKnobs { weight, ..knobs });
+    }
+
+    /// `scx_group_set_idle()`.
+    fn tell_idle(&mut self, group: GroupIx, idle: bool) {
+        let knobs = self.k.groups.get(group).knobs;
+        if self.k.scx.groups && self.has(OpKind::CgroupSetIdle) && knobs.idle != idle {
+            let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_set_idle(k, group, idle);
+            self.call(OpKind::CgroupSetIdle, None, None, call);
+        }
+        self.keep_knobs(group, GroupKnobs { idle, ..knobs });
+    }
+
+    /// `scx_group_set_bandwidth()`.
+    fn tell_bandwidth(&mut self, group: GroupIx, set: impl FnOnce(&mut GroupKnobs)) {
+        let knobs = self.k.groups.get(group).knobs;
+        let mut new = knobs;
+        set(&mut new);
+        if self.k.scx.groups && self.has(OpKind::CgroupSetBandwidth) && new != knobs {
+            let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_set_bandwidth(k, group, new);
+            self.call(OpKind::CgroupSetBandwidth, None, None, call);
+        }
+        self.keep_knobs(group, new);
+    }
+
+    /// The group's files say this, which a callback about it has been told before it is there to be read.
+    fn keep_knobs(&mut self, group: GroupIx, knobs: GroupKnobs) {
+        self.k.groups.get_mut(group).knobs = knobs;
+        self.show_group(group);
     }
 }

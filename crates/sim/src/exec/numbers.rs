@@ -138,19 +138,8 @@ impl Calls {
             Op::Accept(listener) => (288, [u64::from(self.descriptors.listener(listener)), 0, 0, 0, 0, 0]),
             Op::Close(_) => (3, [0; 6]),
             Op::Yield => (24, [0; 6]),
-            // On the task itself (process id 0); the caller knows other ids.
-            Op::Set { change, .. } => match self.changes[change.index()] {
-                Attribute::Nice(nice) => (SETPRIORITY, [0, 0, i64::from(nice.get()) as u64, 0, 0, 0]),
-                Attribute::Policy(_) => (144, [0, 0, user::BUFFER.at(0), 0, 0, 0]),
-                Attribute::Affinity(_) => (203, [0, 64, user::BUFFER.at(0), 0, 0, 0]),
-                Attribute::Group(_) => (1, [997, user::BUFFER.at(0), 8, 0, 0, 0]),
-            },
-            // mkdir(), rmdir(), or a write into a file of the group.
-            Op::SetGroup { change, .. } => match self.group_changes[change.index()] {
-                GroupChange::Make => (83, [user::BUFFER.at(0), 0o755, 0, 0, 0, 0]),
-                GroupChange::Remove => (84, [user::BUFFER.at(0), 0, 0, 0, 0, 0]),
-                _ => (1, [997, user::BUFFER.at(0), 8, 0, 0, 0]),
-            },
+            Op::Set { change, .. } => of_change(&self.changes[change.index()]),
+            Op::SetGroup { change, .. } => of_group_change(&self.group_changes[change.index()]),
             // A write into a file of sysfs.
             Op::Hotplug { .. } => (1, [998, user::BUFFER.at(0), 1, 0, 0, 0]),
             // clone() with CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD.
@@ -278,6 +267,25 @@ pub(super) fn through(scenario: &Scenario, op: &Op) -> Option<(Mechanism, u64)> 
         }
         no_calls!() => return None,
     })
+}
+
+/// A change of the task's own attributes (process id 0); the caller knows other ids.
+fn of_change(change: &Attribute) -> (i64, [u64; 6]) {
+    match change {
+        Attribute::Nice(nice) => (SETPRIORITY, [0, 0, i64::from(nice.get()) as u64, 0, 0, 0]),
+        Attribute::Policy(_) => (144, [0, 0, user::BUFFER.at(0), 0, 0, 0]),
+        Attribute::Affinity(_) => (203, [0, 64, user::BUFFER.at(0), 0, 0, 0]),
+        Attribute::Group(_) => (1, [997, user::BUFFER.at(0), 8, 0, 0, 0]),
+    }
+}
+
+/// `mkdir()`, `rmdir()`, or a write into a file of the group.
+fn of_group_change(change: &GroupChange) -> (i64, [u64; 6]) {
+    match change {
+        GroupChange::Make => (83, [user::BUFFER.at(0), 0o755, 0, 0, 0, 0]),
+        GroupChange::Remove => (84, [user::BUFFER.at(0), 0, 0, 0, 0, 0]),
+        _ => (1, [997, user::BUFFER.at(0), 8, 0, 0, 0]),
+    }
 }
 
 fn futex(area: user::Area, index: u32, what: u64, private: bool) -> (i64, [u64; 6]) {

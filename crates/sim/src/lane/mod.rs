@@ -54,6 +54,13 @@ const KNOWN: OpsSet = NEEDED
     .with(OpKind::ExitTask)
     .with(OpKind::SetWeight)
     .with(OpKind::SetCpumask)
+    .with(OpKind::CgroupInit)
+    .with(OpKind::CgroupExit)
+    .with(OpKind::CgroupPrepMove)
+    .with(OpKind::CgroupMove)
+    .with(OpKind::CgroupSetWeight)
+    .with(OpKind::CgroupSetBandwidth)
+    .with(OpKind::CgroupSetIdle)
     .with(OpKind::Dump)
     .with(OpKind::DumpCpu)
     .with(OpKind::DumpTask);
@@ -119,7 +126,10 @@ impl<S: SchedExt> Sim<S> {
         let (k, scx) = (&self.k, &self.k.scx);
         let loaded = scx.loaded && scx.enabled && scx.switch_all;
         let leaves = scx.bypassing || scx.disabling || scx.exit.is_some();
-        let watched = scx.wants != TracePoints::NONE || scx.shows_calls || k.schedule_events || k.wait_events;
+        let watched = scx.wants.besides_groups() != TracePoints::NONE
+            || scx.shows_calls
+            || k.schedule_events
+            || k.wait_events;
         let special = k.held.on
             || k.charging != Charging::Whole
             || k.silent

@@ -216,13 +216,11 @@ fn whole<S: SchedExt>(
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     check_affinities(config, scenario)?;
     check_hotplug(config, scenario)?;
-    if let Class::Ext(ops) = &class {
-        check_version(config, &ops.info().name)?;
+    match &class {
+        Class::Ext(ops) => check_version(config, &ops.info().name)?,
+        Class::Fair => check_groups(config, scenario)?,
     }
-    let ops = match class {
-        Class::Fair => None,
-        Class::Ext(ops) => Some(ops),
-    };
+    let ops = if let Class::Ext(ops) = class { Some(ops) } else { None };
     let own = scenario.tasks.len() as u32;
     let gated = config.machine.kernel.start == Start::Gate;
     let surrounded = scenario.surrounded(&config.machine, config.seed);
@@ -240,9 +238,8 @@ fn whole<S: SchedExt>(
     let scenario = &sim.exec.scenario;
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
-    sim.k.groups = Groups::new(&scenario.groups);
-    sim.k.fair_groups = FairGroups::new(&sim.k.groups, |below| sim.k.prng.below(below));
     sim.k.descriptors = Descriptors::new(scenario);
+    make_groups(&mut sim.k, scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
@@ -281,6 +278,12 @@ fn whole<S: SchedExt>(
     if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
 }
 
+/// The groups that a scenario begins with.
+fn make_groups(k: &mut Kernel, scenario: &Scenario) {
+    k.groups = Groups::new(&scenario.groups);
+    k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
+}
+
 /// A kernel that has no sched_ext loads no scheduler.
 fn check_version(config: &Config, name: &str) -> Result<(), SimError> {
     let version = config.machine.kernel.version;
@@ -291,6 +294,18 @@ fn check_version(config: &Config, name: &str) -> Result<(), SimError> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Groups of the fair class are those of one version and later ones.
+fn check_groups(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
+    let version = config.machine.kernel.version;
+    if scenario.groups.is_empty() || version.has(KernelChange::FlatGroups) {
+        return Ok(());
+    }
+    Err(SimError::Refused(format!(
+        "{}: the fair class of Linux {version} picks group by group, which is not modelled; take a kernel from 7.3 on, or a scheduler of sched_ext",
+        scenario.name
+    )))
 }
 
 fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {

@@ -1,7 +1,7 @@
 //! CPUs: run queue, local clock and what runs.
 
-use crate::class::fair::FairRq;
 use crate::class::fair::hrtick::HrTick;
+use crate::class::fair::queue::FairRq;
 use crate::class::server::Servers;
 use crate::core::wake_list::QueuedWakeup;
 use crate::event::Event;

@@ -406,7 +406,7 @@ impl Kernel {
     }
 
     /// As [`Kernel::get_task`], also while the lane has the tasks. The task may then be asked for what the lane does not change: its
-    /// numbers, its name, its class, and the CPUs that it may use.
+    /// numbers, its name, its class, its group, and the CPUs that it may use.
     #[inline]
     pub fn lasting(&self, id: TaskId) -> Option<&Task> {
         self.tasks.get(id)

@@ -14,6 +14,7 @@ pub(crate) mod lane;
 pub(crate) mod ops;
 pub(crate) mod order;
 pub(crate) mod path;
+pub(crate) mod points;
 pub(crate) mod processor;
 pub(crate) mod programs;
 pub(crate) mod rq;

@@ -3,7 +3,9 @@
 
 use crate::Kernel;
 use crate::event::lock::TimerId;
+use crate::state::group::{GroupIx, GroupKnobs};
 use crate::state::kernel::UPTIME;
+pub use crate::state::points::{TracePoint, TracePointKind, TracePoints};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId, TimeNs, Weight};
 use schedlab_trace::ExitRecord;
 
@@ -41,6 +43,13 @@ pub enum OpKind {
     CpuOffline,
     Init,
     Exit,
+    CgroupInit,
+    CgroupExit,
+    CgroupPrepMove,
+    CgroupMove,
+    CgroupSetWeight,
+    CgroupSetBandwidth,
+    CgroupSetIdle,
     /// A BPF timer's function.
     Timer,
     /// A program attached to a trace point.
@@ -62,6 +71,12 @@ impl OpsSet {
     #[must_use]
     pub const fn with(self, op: OpKind) -> OpsSet {
         OpsSet(self.0 | 1 << op as u8)
+    }
+
+    /// This set without `op`.
+    #[must_use]
+    pub(crate) const fn without(self, op: OpKind) -> OpsSet {
+        OpsSet(self.0 & !(1 << op as u8))
     }
 
     /// True if all of `others` are among them.
@@ -101,143 +116,6 @@ pub struct OpsInfo {
     pub cid_form: bool,
     /// The callbacks that exist.
     pub present: OpsSet,
-}
-
-/// A trace point that a program can attach to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[allow(missing_docs, reason = "the kernel's trace point names")]
-pub enum TracePointKind {
-    SchedSwitch,
-    SchedWaking,
-    SchedWakeup,
-    SchedWakeupNew,
-    SchedMigrateTask,
-    SchedProcessFork,
-    SchedProcessExit,
-    SchedProcessExec,
-    TaskRename,
-    SysEnter,
-    SysExit,
-}
-
-/// The trace points with a program attached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TracePoints(u32);
-
-impl TracePoints {
-    /// None.
-    pub const NONE: TracePoints = TracePoints(0);
-
-    /// This set with `kind`.
-    #[must_use]
-    pub const fn with(self, kind: TracePointKind) -> TracePoints {
-        TracePoints(self.0 | 1 << kind as u8)
-    }
-
-    /// True when a program is attached to `kind`.
-    pub const fn wants(self, kind: TracePointKind) -> bool {
-        self.0 >> kind as u8 & 1 != 0
-    }
-}
-
-/// A trace point that fired. The CPU, the time and `current` are those of
-/// [`Kernel::ctx`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TracePoint {
-    /// `sched_switch`; a missing task is the CPU's idle task.
-    SchedSwitch {
-        /// Preempted, i.e. `prev` is still runnable.
-        preempt: bool,
-        /// The task that stops.
-        prev: Option<TaskId>,
-        /// The task that runs.
-        next: Option<TaskId>,
-        /// `prev`'s state as the kernel's `__state` bits (0 running, 1
-        /// interruptible, 2 uninterruptible, 0x80 dead).
-        prev_state: u32,
-    },
-    /// `sched_waking`: in the waker's context, before a CPU is selected.
-    SchedWaking {
-        /// The wakee.
-        task: TaskId,
-    },
-    /// `sched_wakeup`: the task is runnable.
-    SchedWakeup {
-        /// The wakee.
-        task: TaskId,
-    },
-    /// `sched_wakeup_new`: a new task is runnable.
-    SchedWakeupNew {
-        /// The new task.
-        task: TaskId,
-    },
-    /// `sched_migrate_task`.
-    SchedMigrateTask {
-        /// The task; its `cpu` is still the old one in the kernel, here the new one.
-        task: TaskId,
-        /// Where it goes.
-        dest: CpuId,
-    },
-    /// `sched_process_fork`.
-    SchedProcessFork {
-        /// The creator, when it is a task of the run.
-        parent: Option<TaskId>,
-        /// The new task.
-        child: TaskId,
-    },
-    /// `sched_process_exit`.
-    SchedProcessExit {
-        /// The task.
-        task: TaskId,
-        /// The task is the last thread of its process.
-        group_dead: bool,
-    },
-    /// `sched_process_exec`.
-    SchedProcessExec {
-        /// The task.
-        task: TaskId,
-    },
-    /// `task_rename`: here a program that a task begins has the task's name.
-    TaskRename {
-        /// The task.
-        task: TaskId,
-    },
-    /// `sys_enter`, in the context of the calling task.
-    SysEnter {
-        /// The call's number (x86-64).
-        nr: i64,
-        /// The call's arguments.
-        args: [u64; 6],
-    },
-    /// `sys_exit`.
-    SysExit {
-        /// The call's number (x86-64).
-        nr: i64,
-        /// The call's arguments.
-        args: [u64; 6],
-        /// The call's result.
-        ret: i64,
-    },
-}
-
-impl TracePoint {
-    /// The kind of the trace point.
-    pub fn kind(&self) -> TracePointKind {
-        match self {
-            TracePoint::SchedSwitch { .. } => TracePointKind::SchedSwitch,
-            TracePoint::SchedWaking { .. } => TracePointKind::SchedWaking,
-            TracePoint::SchedWakeup { .. } => TracePointKind::SchedWakeup,
-            TracePoint::SchedWakeupNew { .. } => TracePointKind::SchedWakeupNew,
-            TracePoint::SchedMigrateTask { .. } => TracePointKind::SchedMigrateTask,
-            TracePoint::SchedProcessFork { .. } => TracePointKind::SchedProcessFork,
-            TracePoint::SchedProcessExit { .. } => TracePointKind::SchedProcessExit,
-            TracePoint::SchedProcessExec { .. } => TracePointKind::SchedProcessExec,
-            TracePoint::TaskRename { .. } => TracePointKind::TaskRename,
-            TracePoint::SysEnter { .. } => TracePointKind::SysEnter,
-            TracePoint::SysExit { .. } => TracePointKind::SysExit,
-        }
-    }
 }
 
 /// Why sched_ext lost a CPU (`enum scx_cpu_preempt_reason`).
@@ -291,6 +169,15 @@ pub enum UserSpaceNext {
     GoOn,
     /// The user space computes without end, and makes no further call.
     Compute,
+}
+
+/// From where to where a task moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupMove {
+    /// The group that it is in before.
+    pub from: GroupIx,
+    /// The group that it is in afterwards.
+    pub to: GroupIx,
 }
 
 /// A loaded scheduler. A callback is called only when [`OpsInfo::present`] has
@@ -465,6 +352,40 @@ pub trait SchedExt {
 
     /// `ops.cpu_release()`; `task` takes the CPU.
     fn cpu_release(&mut self, k: &mut Kernel, cpu: CpuId, reason: PreemptReason, task: Option<TaskId>) {}
+
+    /// Programs see a group from now on, or what its files say has changed.
+    fn show_group(&mut self, k: &Kernel, group: GroupIx) {}
+
+    /// A group is gone; programs may still point at it.
+    fn group_gone(&mut self, group: GroupIx) {}
+
+    /// A task is in another group.
+    fn task_moved(&mut self, k: &Kernel, task: TaskId) {}
+
+    /// `ops.cgroup_init()`. # Errors: the errno (positive).
+    fn cgroup_init(&mut self, k: &mut Kernel, group: GroupIx) -> Result<(), i32> {
+        Ok(())
+    }
+
+    /// `ops.cgroup_exit()`.
+    fn cgroup_exit(&mut self, k: &mut Kernel, group: GroupIx) {}
+
+    /// `ops.cgroup_prep_move()`. # Errors: the errno (positive), with which the move fails.
+    fn cgroup_prep_move(&mut self, k: &mut Kernel, task: TaskId, way: GroupMove) -> Result<(), i32> {
+        Ok(())
+    }
+
+    /// `ops.cgroup_move()`.
+    fn cgroup_move(&mut self, k: &mut Kernel, task: TaskId, way: GroupMove) {}
+
+    /// `ops.cgroup_set_weight()`.
+    fn cgroup_set_weight(&mut self, k: &mut Kernel, group: GroupIx, weight: u32) {}
+
+    /// `ops.cgroup_set_bandwidth()`, with what the files say now.
+    fn cgroup_set_bandwidth(&mut self, k: &mut Kernel, group: GroupIx, knobs: GroupKnobs) {}
+
+    /// `ops.cgroup_set_idle()`.
+    fn cgroup_set_idle(&mut self, k: &mut Kernel, group: GroupIx, idle: bool) {}
 
     /// `ops.cpu_online()`.
     fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {}

@@ -94,6 +94,8 @@ pub(crate) struct ScxState {
     pub(crate) loaded: bool,
     /// Tasks can be of its class (`scx_enabled()`).
     pub(crate) enabled: bool,
+    /// It is told of groups (`scx_cgroup_enabled`).
+    pub(crate) groups: bool,
     /// The scheduler's loader has taken it out.
     pub(crate) detached: bool,
     /// A task has been of its class.

@@ -94,8 +94,12 @@ impl Kernel {
             self.is_online(cpu)
                 && self.lasting(task).is_some_and(|task| {
                     // Deadline tasks may be throttled meanwhile, and real-time ones of older kernels.
-                    let throttled = task.class == SchedClass::Dl
-                        || task.class == SchedClass::Rt && self.rt_throttling.runtime.is_some();
+                    let throttled = match task.class {
+                        SchedClass::Dl => true,
+                        SchedClass::Rt => self.rt_throttling.runtime.is_some(),
+                        SchedClass::Fair => self.groups.has_quota(task.group),
+                        SchedClass::Ext => false,
+                    };
                     task.allows(cpu) && task.migration_disabled == 0 && !throttled
                 })
         };

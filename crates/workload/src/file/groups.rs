@@ -39,7 +39,7 @@ pub(super) fn add(
         }
         let settings = settings(group).map_err(refused)?;
         let cpus = group.cpus.as_deref().map(cpu_mask).transpose().map_err(refused)?;
-        let parent = parent(&group.name, group.later, scenario, names);
+        let parent = parent(&group.name, scenario, names);
         push(
             GroupSpec { path: group.name.clone(), parent, settings, cpus, later: group.later },
             scenario,
@@ -50,12 +50,12 @@ pub(super) fn add(
 }
 
 /// The group above a path, made if it is not there yet.
-fn parent(path: &str, later: bool, scenario: &mut Scenario, names: &mut Names) -> Option<GroupId> {
+fn parent(path: &str, scenario: &mut Scenario, names: &mut Names) -> Option<GroupId> {
     let (above, _) = path.rsplit_once('/')?;
     if let Some(&known) = names.groups.get(above) {
         return Some(known);
     }
-    let parent = parent(above, later, scenario, names);
+    let parent = parent(above, scenario, names);
     let settings = GroupSettings::default();
     Some(push(
         GroupSpec { path: above.to_string(), parent, settings, cpus: None, later: false },

@@ -9,7 +9,7 @@ use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
 use crate::state::scx::SMALL_DSQ_IDS;
 use crate::state::sim::Sim;
 use crate::state::task::{OpsState, SchedClass, Task};
-use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_base::{CpuId, DurationNs, KernelChange, TaskId, TimeNs};
 use schedlab_trace::{Bounds, ExitKind, ExitRecord, IDLE_LOOK};
 
 /// From a claimed exit to the helper thread that removes the scheduler: a wakeup
@@ -61,13 +61,14 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn load(&mut self) {
         let Some(ops) = &self.ops else { return };
         let info = ops.info().clone();
+        let present = Self::callbacks_of(info.present, &self.k);
         let scx = &mut self.k.scx;
         scx.wants = ops.wants();
         let traced = [TracePointKind::SysEnter, TracePointKind::SysExit];
         scx.shows_calls = ops.reads_registers() || traced.into_iter().any(|kind| scx.wants.wants(kind));
         scx.loaded = true;
         scx.flags = info.flags;
-        scx.present = info.present;
+        scx.present = present;
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
         scx.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
         self.k.bounds = Bounds { watchdog: scx.timeout };
@@ -98,6 +99,9 @@ impl<S: SchedExt> Sim<S> {
         // What follows runs under a bypass, which takes no time here.
         self.k.scx.events.bypass_activate += 1;
         self.k.scx.bypassing = true;
+        if !self.init_groups() {
+            return;
+        }
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
         if !tasks.iter().all(|&task| self.init_task(task, false)) {
             return;
@@ -127,6 +131,17 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.watchdog_interval = interval;
         let begin = if tasks.is_empty() { TimeNs::ZERO } else { self.k.ctx.now };
         self.k.queue.push(begin + interval, Event::Watchdog);
+    }
+
+    /// The callbacks among `present` that this version of the kernel makes.
+    fn callbacks_of(present: OpsSet, k: &Kernel) -> OpsSet {
+        let version = k.machine.kernel.version;
+        let later = [
+            (KernelChange::GroupBandwidth, OpKind::CgroupSetBandwidth),
+            (KernelChange::GroupIdle, OpKind::CgroupSetIdle),
+        ];
+        let lacking = later.into_iter().filter(|(change, _)| !version.has(*change));
+        lacking.fold(present, |present, (_, op)| present.without(op))
     }
 
     /// A task that was there before the scheduler: of its class from now on, if its policy is.
@@ -434,6 +449,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn disable(&mut self) {
         let was = self.k.set_setup(true);
         self.k.scx.switch_all = false;
+        self.exit_groups();
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
         for task in tasks {
             // A run that was stopped ends with this event; callbacks of thousands of tasks may take long.

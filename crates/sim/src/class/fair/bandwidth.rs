@@ -1,7 +1,8 @@
 //! `cpu.max` of groups (`CONFIG_CFS_BANDWIDTH`, Linux 7.3). A group has a pool, which each period fills, and its queues take slices from it.
 //!
-//! A queue that gets nothing is throttled, and what is below it too. Its tasks are taken off one by one as they are about to run in user mode, and wait in
-//! limbo until the pool has something again: at the next period, or when another queue gives back what it does not need.
+//! A queue that gets nothing is throttled, and what is below it too. Its tasks leave the queue one by one, each as it is about to run in
+//! user mode, and wait in limbo. The pool has something again at the next period, or when another queue gives back what it does not
+//! need.
 
 use crate::Kernel;
 use crate::event::Event;
@@ -112,7 +113,7 @@ impl Bandwidth {
             return 0;
         }
         let over = now.since(self.expires).0 / self.period.0 + 1;
-        self.expires = self.expires + DurationNs(self.period.0 * over);
+        self.expires += DurationNs(self.period.0 * over);
         over
     }
 
@@ -244,6 +245,7 @@ impl Kernel {
         }
         self.rq_bandwidth(group, cpu).limbo.push(task);
         self.task_mut(task).fair.throttled = true;
+        self.count_timeout(task, true);
     }
 
     /// `dequeue_throttled_task()`: the task leaves limbo, for another CPU, group or class; false if it is not in it.
@@ -254,6 +256,7 @@ impl Kernel {
         if let Some(group) = self.fair_group(task) {
             self.rq_bandwidth(group, cpu).limbo.retain(|&other| other != task);
         }
+        self.count_timeout(task, false);
         true
     }
 
@@ -266,6 +269,7 @@ impl Kernel {
         if !runs && self.fair_is_throttled(cpu, task) {
             let group = self.fair_group(task).expect("a queue of a group is throttled");
             self.rq_bandwidth(group, cpu).limbo.push(task);
+            self.count_timeout(task, true);
             return true;
         }
         self.task_mut(task).fair.throttled = false;
@@ -329,7 +333,7 @@ impl Kernel {
         }
     }
 
-    /// `tg_unthrottle_up()`: one throttled queue less from here up; the last one lets the tasks go on.
+    /// `tg_unthrottle_up()`: one throttled queue less from here up; with the last one gone the tasks are queued again.
     fn leave_throttling(&mut self, cpu: CpuId, group: GroupIx) {
         let rq = self.rq_bandwidth(group, cpu);
         rq.depth -= 1;
@@ -344,6 +348,7 @@ impl Kernel {
                 break;
             }
             self.task_mut(task).fair.throttled = false;
+            self.count_timeout(task, false);
             self.fair_join(cpu, task, false);
         }
         self.rq_bandwidth(group, cpu).limbo.append(&mut limbo);

@@ -1,5 +1,5 @@
-//! Groups in the fair class (`CONFIG_FAIR_GROUP_SCHED` of Linux 7.3). All tasks of a CPU lie in one queue, whatever their group; a task's weight there is
-//! its own times the share of its group, and of each group above that, among those beside it.
+//! Groups in the fair class (`CONFIG_FAIR_GROUP_SCHED` of Linux 7.3). All tasks of a CPU lie in one queue, whatever their group.
+//! A task's weight there is its own times the share of its group, and of each group above that, among those beside it.
 //!
 //! A group has a queue on each CPU, which counts weights and averages of load, and an entity that stands for it in the group above.
 //! The entity's weight is the part of the group's weight that falls to that CPU, by the load there and elsewhere.
@@ -19,7 +19,7 @@ const IDLE_WEIGHT: u64 = 3;
 
 /// What a group's `cpu.weight` is as a weight of entities (`sched_weight_from_cgroup()`, `scale_load()`).
 fn shares_of(cgroup_weight: u32) -> u64 {
-    (u64::from(cgroup_weight) * 1024 + 50) / 100 << WEIGHT_SHIFT
+    ((u64::from(cgroup_weight) * 1024 + 50) / 100) << WEIGHT_SHIFT
 }
 
 /// A group's queue on a CPU, and the entity that stands for it in the group above.
