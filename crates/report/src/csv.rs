@@ -51,18 +51,18 @@ pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
             text.push_str(&format!("{head},goal_met,{met},1,higher,goal,{of},{tail}\n"));
             text.push_str(&format!("{head},goal_margin,{margin},{unit},higher,goal,{of},{tail}\n"));
         }
-        for group in &run.groups {
-            for (metric, value, unit, better) in group_metrics(group) {
-                let of = text_cell(&group.name);
-                text.push_str(&format!("{head},{metric},{value},{unit},{better},cgroup,{of},{tail}\n"));
-            }
-        }
         for waits in &run.task_waits {
             for (latency, figures) in waits.figures() {
                 for (metric, value, unit, better) in wait_metrics(latency, figures) {
                     let (scope, of) = (waits.scope.name(), text_cell(&waits.name));
                     text.push_str(&format!("{head},{metric},{value},{unit},{better},{scope},{of},{tail}\n"));
                 }
+            }
+        }
+        for group in &run.groups {
+            for (metric, value, unit, better) in group_metrics(group) {
+                let of = text_cell(&group.name);
+                text.push_str(&format!("{head},{metric},{value},{unit},{better},cgroup,{of},{tail}\n"));
             }
         }
     }
@@ -121,7 +121,8 @@ mod tests {
             lines[3]
         );
         assert!(lines[7].contains("run_delay_ns_max,900,ns,lower,task,client/0,"), "{}", lines[7]);
-        assert_eq!(lines.len(), 8);
+        assert!(lines[10].contains(",share,1,1,neither,cgroup,ui/<b>,"), "{}", lines[10]);
+        assert_eq!(lines.len(), 18);
         assert!(lines.iter().all(|line| line.split(',').count() >= 19));
     }
 

@@ -70,6 +70,11 @@ def tasks(result: Result) -> Any:
     return frame(rows)
 
 
+def groups(result: Result) -> Any:
+    """See `Result.group_frame`."""
+    return frame([{**_base(run), **dataclasses.asdict(group)} for run in result.runs for group in run.groups])
+
+
 def _figures(latency: str, waits: Waits | None) -> Row:
     """Count and percentiles of a task's waits, named as a run's metrics are."""
     if waits is None:

@@ -211,6 +211,10 @@ class Result:
         """One row a task of a run: what it got, then how long it waited for a CPU."""
         return frames.tasks(self)
 
+    def group_frame(self) -> pandas.DataFrame:
+        """One row a group of tasks (cgroup v2) of a run: what it got, beside its weight and quota."""
+        return frames.groups(self)
+
     def wait_frame(self) -> pandas.DataFrame:
         """One row a latency of a task, process or group of a run, or of all its tasks."""
         return frames.waits(self)

@@ -6,6 +6,7 @@
 //! often it is loaded and unloaded there after that (1, or 3 in soaks of a minute and more). `SCHEDLAB_VM_SCHEDULERS` names some of
 //! them, or others with SWAP (`o1,o1+swap`).
 
+mod groups;
 mod swap;
 
 use std::io::Read;
@@ -44,6 +45,7 @@ const TESTS: &[Test] = &[
     ("a_job_that_takes_too_long_is_stopped", a_job_that_takes_too_long_is_stopped),
     ("instruction_counts_repeat", instruction_counts_repeat),
     ("callbacks_are_counted", callbacks_are_counted),
+    ("shares_of_groups", groups::shares_of_groups),
     ("only_the_workload_counts", only_the_workload_counts),
     ("nothing_is_left_of_a_command_that_is_stopped", nothing_is_left_of_a_command_that_is_stopped),
 ];
@@ -142,7 +144,10 @@ fn run_workload(
     spin_rate: Option<SpinRate>,
     count_callbacks: bool,
 ) -> Result<Figures, String> {
-    let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
+    let scenario = match workload {
+        groups::NAME => groups::scenario()?,
+        _ => catalog::build(workload, 1).map_err(|error| error.to_string())?,
+    };
     let plan = RunPlan {
         scheduler,
         work: Work::Scenario(&scenario),
@@ -156,6 +161,10 @@ fn run_workload(
     let mut figures: Figures =
         result.metrics.iter().map(|metric| (metric.name.clone(), metric.value.to_string())).collect();
     figures.extend(result.tasks.iter().map(|task| (format!("share:{}", task.name), task.share.to_string())));
+    for group in &result.groups {
+        figures.push((format!("group:{}", group.name), group.share.to_string()));
+        figures.push((format!("throttled:{}", group.name), group.throttled.to_string()));
+    }
     figures.extend(result.callbacks.iter().map(|one| (format!("calls:{}", one.name), one.calls.to_string())));
     figures.push(("kind".to_string(), result.scheduler.exit.kind.name().to_string()));
     figures.push(("message".to_string(), result.scheduler.exit.message.clone()));

@@ -54,7 +54,12 @@ impl<S: SchedExt> Sim<S> {
             // EINVAL.
             GroupChange::Weight(_) if entry.settings.idle => return,
             GroupChange::Weight(weight) => entry.settings.weight = weight,
+            // EINVAL: the burst is at most the quota.
+            GroupChange::Quota(Some(quota)) if entry.settings.burst > quota.runtime => return,
             GroupChange::Quota(quota) => entry.settings.quota = quota,
+            GroupChange::Burst(burst) if entry.settings.quota.is_some_and(|quota| burst > quota.runtime) => {
+                return;
+            }
             GroupChange::Burst(burst) => entry.settings.burst = burst,
             GroupChange::Idle(idle) if idle == entry.settings.idle => {}
             GroupChange::Idle(idle) => {

@@ -244,8 +244,9 @@ impl Kernel {
         self.fair_update_curr(cpu);
         self.track(cpu, task);
         self.fair_update_lag(cpu, task);
-        self.fair_remove(cpu, task, true);
+        // It was counted out of the runnable tasks when it fell asleep.
         self.fair_awaken(cpu, task);
+        self.fair_remove(cpu, task, true);
         self.count_running(cpu, class, false);
         self.task_mut(task).set_on_rq(false);
     }
