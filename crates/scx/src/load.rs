@@ -418,9 +418,7 @@ pub(crate) fn extra_ops(table: &StructOps, cid_form: bool) -> ExtraOps {
         let found = OPERATIONS.iter().find(|operation| operation.call == Call::Around(around));
         table.functions.get(found?.name(cid_form)?).copied()
     };
-    ExtraOps {
-        init_cids: find(Around::InitCids).filter(|_| cid_form),
-    }
+    ExtraOps { init_cids: find(Around::InitCids).filter(|_| cid_form) }
 }
 
 /// The fixed part of the ops, checked against the kernel's rules (`scx_validate_ops()` and `bpf_scx_init_member()`).

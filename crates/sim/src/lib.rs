@@ -34,8 +34,8 @@ pub use state::group::{Group, GroupIx, GroupKnobs, GroupLife, Groups};
 pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
 pub use state::lane::Core;
 pub use state::ops::{
-    GroupMove, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints, UserSpaceNext,
-    UserSpaceTask, UserSpaceTurn,
+    GroupMove, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
+    UserSpaceNext, UserSpaceTask, UserSpaceTurn,
 };
 pub use state::scx::EventCounters;
 pub use state::states::{SharedStates, States};

@@ -279,7 +279,15 @@ impl Groups {
     }
 
     /// What does not change while the group is there.
-    fn write_fixed(&self, mem: &mut Memory, number: u32, id: u64, level: u32, above: Option<u32>, name: &str) {
+    fn write_fixed(
+        &self,
+        mem: &mut Memory,
+        number: u32,
+        id: u64,
+        level: u32,
+        above: Option<u32>,
+        name: &str,
+    ) {
         let (place, of) = (self.place(number), &self.offsets);
         if number > 0 {
             mem.slice_mut(place.cgroup, self.stride).expect("places are mapped").fill(0);

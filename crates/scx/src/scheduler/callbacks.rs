@@ -6,8 +6,8 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::insn::{Insn, op};
 use schedlab_sim::{
-    GroupIx, GroupKnobs, GroupMove, Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint, TracePoints, UPTIME,
-    UserSpaceTask, UserSpaceTurn,
+    GroupIx, GroupKnobs, GroupMove, Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint,
+    TracePoints, UPTIME, UserSpaceTask, UserSpaceTurn,
 };
 use schedlab_trace::{ExitKind, ExitRecord};
 

@@ -126,7 +126,10 @@ impl<S: SchedExt> Sim<S> {
         let (k, scx) = (&self.k, &self.k.scx);
         let loaded = scx.loaded && scx.enabled && scx.switch_all;
         let leaves = scx.bypassing || scx.disabling || scx.exit.is_some();
-        let watched = scx.wants.besides_groups() != TracePoints::NONE || scx.shows_calls || k.schedule_events || k.wait_events;
+        let watched = scx.wants.besides_groups() != TracePoints::NONE
+            || scx.shows_calls
+            || k.schedule_events
+            || k.wait_events;
         let special = k.held.on
             || k.charging != Charging::Whole
             || k.silent

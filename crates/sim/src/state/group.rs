@@ -70,7 +70,13 @@ pub struct GroupKnobs {
 impl Default for GroupKnobs {
     /// Those of a new group (`scx_tg_init()`).
     fn default() -> GroupKnobs {
-        GroupKnobs { weight: DEFAULT_WEIGHT, period_us: 100_000, quota_us: u64::MAX, burst_us: 0, idle: false }
+        GroupKnobs {
+            weight: DEFAULT_WEIGHT,
+            period_us: 100_000,
+            quota_us: u64::MAX,
+            burst_us: 0,
+            idle: false,
+        }
     }
 }
 
@@ -225,9 +231,8 @@ impl Groups {
 
     /// The group after `at` in a walk over `start` and all below it, each after those in it (`css_next_descendant_post()`).
     pub fn next_after(&self, at: Option<GroupIx>, start: GroupIx) -> Option<GroupIx> {
-        let leftmost = |from: GroupIx| {
-            std::iter::successors(Some(from), |&group| self.next_child(None, group)).last()
-        };
+        let leftmost =
+            |from: GroupIx| std::iter::successors(Some(from), |&group| self.next_child(None, group)).last();
         match at {
             None => leftmost(start),
             Some(at) if at == start => None,
