@@ -269,3 +269,48 @@ fn older_kernels_tell_less() {
         assert_eq!(of(&lines, &["weight", "max", "burst", "idle"]), expected, "{version}");
     }
 }
+
+/// Groups of weight 100, 300 and 600 with three, one and two hogs.
+const HOGS: &str = r#"name = "hogs"
+end = "2s"
+changes = [ CHANGES ]
+
+[programs]
+hog = [ "run 100s" ]
+GROUPS"#;
+
+/// What a group is and has, as lines of a file.
+fn group_of_hogs(name: &str, weight: u32, count: u32) -> String {
+    format!(
+        "[[groups]]\nname = \"{name}\"\ncpu_weight = {weight}\n[[tasks]]\nname = \"{name}\"\nprogram = \"hog\"\ncount = {count}\ngroup = \"{name}\"\n"
+    )
+}
+
+/// The shares of the three groups on this many CPUs.
+fn shares(object: &[u8], cpus: usize, changes: &str) -> [f64; 3] {
+    let groups: String =
+        [("a", 100, 3), ("b", 300, 1), ("c", 600, 2)].map(|(name, w, n)| group_of_hogs(name, w, n)).concat();
+    let text = HOGS.replace("CHANGES", changes).replace("GROUPS", &groups);
+    let scenario = file::parse(&text, "hogs.toml").unwrap();
+    let machine = Machine::uniform("test", cpus);
+    let scheduler = BpfScheduler::load("by_group", object, &LoadOptions::default(), &machine).unwrap();
+    let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).unwrap();
+    assert_eq!(result.exit.kind, ExitKind::None, "{:?}", result.exit);
+    ["a", "b", "c"].map(|name| {
+        let own = result.tasks.iter().filter(|task| task.name.split('/').next() == Some(name));
+        own.map(|task| task.share).sum::<f64>() / cpus as f64
+    })
+}
+
+#[test]
+fn a_scheduler_can_share_by_weight_of_groups() {
+    let Some(object) = common::object("by_group") else { return };
+    let close = |found: [f64; 3], wanted: [f64; 3], what: &str| {
+        let off = found.iter().zip(&wanted).map(|(found, wanted)| (found - wanted).abs());
+        assert!(off.fold(0.0, f64::max) < 0.02, "{what}: {found:.3?}, not {wanted:.3?}");
+    };
+    close(shares(&object, 1, ""), [0.1, 0.3, 0.6], "one CPU");
+    // For half of the time a has 600 too: (0.1 + 0.4) / 2, and so on.
+    let wanted = [0.25, 0.25, 0.5];
+    close(shares(&object, 1, "\"1s cgroup a weight 600\""), wanted, "a weight that changes");
+}
