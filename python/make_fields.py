@@ -26,6 +26,7 @@ CLASSES = {
     "Histogram": "Histogram",
     "Exit": "Exit",
     "Task": "Task",
+    "Group": "Group",
     "Waits": "Waits",
     "TaskWaits": "TaskWaits",
     "Warning": "RunWarning",

@@ -76,11 +76,13 @@ pub enum KernelChange {
     DeferredTimers,
     /// Sub-schedulers with capabilities, which a task that runs on is exempt from.
     SubSchedulers,
+    /// The fair class has all tasks of a CPU in one queue, whatever their group. Before, it picks group by group.
+    FlatGroups,
 }
 
 impl KernelChange {
     /// All of them with the version that brought them and words for a list, oldest first.
-    pub const ALL: [(KernelChange, KernelVersion, &'static str); 14] = [
+    pub const ALL: [(KernelChange, KernelVersion, &'static str); 15] = [
         (
             KernelChange::FairServer,
             KernelVersion::new(6, 12),
@@ -115,6 +117,7 @@ impl KernelChange {
             "no BPF timer cancelled with interrupts off",
         ),
         (KernelChange::SubSchedulers, KernelVersion::new(7, 3), "sub-schedulers with capabilities"),
+        (KernelChange::FlatGroups, KernelVersion::new(7, 3), "one fair queue for the tasks of all groups"),
     ];
 }
 

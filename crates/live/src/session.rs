@@ -6,7 +6,10 @@ use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric, Nice};
 use schedlab_trace::waits::{Party, Waits};
-use schedlab_trace::{CallbackCost, Distribution, ExitKind, Printed, Series, TaskRecord, WaitRecord};
+use schedlab_trace::{
+    CallbackCost, Distribution, ExitKind, GroupRecord, GroupsOfRun, Printed, Series, TaskOfGroup, TaskRecord,
+    WaitRecord, complete_groups,
+};
 use schedlab_workload::Scenario;
 
 use crate::callbacks::CallbackCounter;
@@ -98,6 +101,8 @@ pub struct RunResult {
     pub series: Vec<Series>,
     /// The workload's tasks in order, then the forked ones in sum.
     pub tasks: Vec<TaskRecord>,
+    /// The workload's groups in order.
+    pub groups: Vec<GroupRecord>,
     /// How long they waited for a CPU, where it was observed.
     pub task_waits: Vec<WaitRecord>,
     /// The workload's tasks by thread id.
@@ -348,8 +353,44 @@ fn run_scenario(
     let series = series.collect();
     let named = outcome.tasks.iter().filter(|task| task.thread_id != 0);
     let thread_names = named.map(|task| (task.thread_id.cast_signed(), task.name.clone())).collect();
-    let known = RunResult { elapsed, cpus, metrics, histograms, series, tasks, ..RunResult::default() };
+    let groups = group_records(scenario, &outcome);
+    let known =
+        RunResult { elapsed, cpus, metrics, histograms, series, tasks, groups, ..RunResult::default() };
     Ok(RunResult { begin_ns: outcome.begin.0, task_waits, thread_names, ..known })
+}
+
+/// Figures of the groups; weights and quotas as the scenario has them at first.
+fn group_records(scenario: &Scenario, outcome: &ExecOutcome) -> Vec<GroupRecord> {
+    let seen = scenario.groups.iter().zip(&outcome.groups).map(|(spec, seen)| GroupRecord {
+        name: spec.path.clone(),
+        weight: spec.settings.weight,
+        idle: spec.settings.idle,
+        quota: spec.settings.quota.map(|quota| (quota.runtime, quota.period)),
+        burst: spec.settings.burst,
+        cpu_time: seen.cpu_time,
+        periods: seen.periods,
+        throttled: seen.throttled,
+        throttled_time: seen.throttled_time,
+        bursts: seen.bursts,
+        burst_time: seen.burst_time,
+        ..GroupRecord::default()
+    });
+    let mut records: Vec<GroupRecord> = seen.collect();
+    let parents: Vec<Option<usize>> =
+        scenario.groups.iter().map(|spec| spec.parent.map(|group| group.index())).collect();
+    let tasks = scenario.tasks.iter().zip(&outcome.tasks).map(|(spec, task)| TaskOfGroup {
+        group: spec.group.map(|group| group.index()),
+        run_delay: task.run_delay.unwrap_or_default(),
+    });
+    let tasks: Vec<TaskOfGroup> = tasks.collect();
+    // The kernel counts groups and tasks at different times.
+    let of_tasks = DurationNs(outcome.tasks.iter().map(|task| task.cpu_time.0).sum());
+    let below_root = records.iter().zip(&parents).filter(|(_, parent)| parent.is_none());
+    let of_groups = DurationNs(below_root.map(|(record, _)| record.cpu_time.0).sum());
+    let changes = scenario.changes_groups();
+    let (elapsed, total) = (outcome.measurements.elapsed, of_tasks.max(of_groups));
+    complete_groups(&mut records, &GroupsOfRun { elapsed, parents: &parents, tasks: &tasks, total, changes });
+    records
 }
 
 /// The tasks of the start with their thread ids; a process is identified by its first thread.

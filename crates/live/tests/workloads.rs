@@ -408,3 +408,36 @@ fn nothing_is_left_behind() {
     });
     assert!(!left, "a forked task outlives its run");
 }
+
+#[test]
+fn groups_are_made_and_removed_or_refused_with_the_cure() {
+    let text = r#"name = "tree"
+end = "200ms"
+changes = [ "50ms cgroup late make", "60ms group hog late", "100ms cgroup late remove", "120ms group hog /" ]
+[[groups]]
+name = "a/b"
+cpu_weight = 300
+[[groups]]
+name = "late"
+later = true
+[programs]
+hog = [ "repeat forever", "run 1ms", "done" ]
+[[tasks]]
+name = "hog"
+program = "hog"
+group = "a/b"
+"#;
+    let scenario = schedlab_workload::file::parse(text, "tree.toml").unwrap();
+    match run(&scenario) {
+        Ok(outcome) => assert!(outcome.tasks[0].cpu_time > DurationNs::ZERO),
+        Err(ExecError::Groups(text)) => {
+            assert!(text.contains("cgroup v") || text.contains("Delegate=yes"), "{text}");
+        }
+        Err(other) => panic!("{other}"),
+    }
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    for place in mounts.lines().filter_map(|line| line.split(' ').nth(1)) {
+        let own = std::path::Path::new(place).join(format!("schedlab.{}", std::process::id()));
+        assert!(!own.exists(), "{}", own.display());
+    }
+}

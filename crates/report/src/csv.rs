@@ -2,6 +2,7 @@
 
 use crate::cells::{cell_of, scheduler_label};
 use crate::goals::JudgedGoal;
+use crate::group_tables::group_metrics;
 use schedlab_base::{Better, DurationNs};
 use schedlab_trace::{Provenance, RunRecord, Standing, WaitFigures};
 
@@ -49,6 +50,12 @@ pub fn to_csv(runs: &[RunRecord], goals: &[JudgedGoal]) -> String {
             let (of, unit) = (text_cell(&goal.to_string()), text_cell(goal.unit));
             text.push_str(&format!("{head},goal_met,{met},1,higher,goal,{of},{tail}\n"));
             text.push_str(&format!("{head},goal_margin,{margin},{unit},higher,goal,{of},{tail}\n"));
+        }
+        for group in &run.groups {
+            for (metric, value, unit, better) in group_metrics(group) {
+                let of = text_cell(&group.name);
+                text.push_str(&format!("{head},{metric},{value},{unit},{better},cgroup,{of},{tail}\n"));
+            }
         }
         for waits in &run.task_waits {
             for (latency, figures) in waits.figures() {

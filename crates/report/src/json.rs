@@ -5,6 +5,7 @@ use crate::cells::{Cell, scheduler_label};
 use crate::comparison::{Comparison, Sample, Verdict};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
+use crate::groups_json::GroupFile;
 use crate::json_words::{JsonError, SCHEMA, backend_in, better_in, better_name, counters_in};
 use crate::names::visible_json;
 use crate::pairs::{Pairs, Value, texts, values};
@@ -198,6 +199,7 @@ fn run_out(run: &RunRecord) -> Run {
         printed_left_out: run.printed.left_out,
         loader_output: run.loader_output.clone(),
         tasks: run.tasks.iter().map(JsonTask::new).collect(),
+        groups: run.groups.iter().map(GroupFile::new).collect(),
         task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
         standing: run.standing().name().to_string(),
         standing_reasons: run.standing_reasons().into_iter().map(str::to_string).collect(),
@@ -277,6 +279,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         loader_output: run.loader_output,
         callbacks: callbacks_in(run.callbacks),
         tasks: run.tasks.into_iter().map(JsonTask::read).collect(),
+        groups: run.groups.into_iter().map(GroupFile::read).collect(),
         task_waits: run.task_waits.into_iter().map(TaskWaits::read).collect::<Result<_, _>>()?,
         warnings: run.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?,
         after_ejection: run.after_ejection.map(AfterFile::read).transpose()?,

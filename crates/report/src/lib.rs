@@ -15,6 +15,8 @@ mod format;
 mod gate;
 mod goals;
 mod goals_json;
+mod group_tables;
+mod groups_json;
 mod html;
 mod json;
 mod json_words;

@@ -2,9 +2,9 @@
 
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TimeNs};
 use schedlab_trace::{
-    AfterEjection, Backend, Bucket, CallbackCost, Counter, Distribution, ExitRecord, Printed, PrintedLine,
-    Provenance, RunRecord, SchedulerTable, Series, TaskRecord, WaitFigures, WaitRecord, WaitScope, Warning,
-    WarningKind, WorkloadRecord, WorstWait,
+    AfterEjection, Backend, Bucket, CallbackCost, Counter, Distribution, ExitRecord, GroupRecord, Printed,
+    PrintedLine, Provenance, RunRecord, SchedulerTable, Series, TaskRecord, WaitFigures, WaitRecord,
+    WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
 };
 
 /// A made-up run for tests of this room.
@@ -37,6 +37,23 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
             share: 0.4,
             switches: 3,
             migrations: 1,
+        }],
+        groups: vec![GroupRecord {
+            name: "ui/<b>".into(),
+            weight: 300,
+            quota: Some((DurationNs::from_ms(1), DurationNs::from_ms(2))),
+            burst: DurationNs(500),
+            cpu_time: DurationNs::from_ms(2),
+            own_cpu_time: DurationNs::from_ms(2),
+            share: 1.0,
+            entitled: Some(0.75),
+            periods: 3,
+            throttled: 2,
+            throttled_time: DurationNs(700),
+            bursts: 1,
+            burst_time: DurationNs(400),
+            run_delay: DurationNs(900),
+            ..GroupRecord::default()
         }],
         task_waits: vec![waits("client/0")],
         warnings: vec![Warning {

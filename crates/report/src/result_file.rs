@@ -2,6 +2,7 @@
 //! of the Python package are made of these structs: a field's comment is its description there, in Markdown.
 
 use crate::goals_json::GoalFile;
+use crate::groups_json::GroupFile;
 use crate::json_words::SCHEMA;
 use crate::pairs::{Pairs, Value};
 use crate::parts_json::{Figure, JsonTask, Workload};
@@ -128,6 +129,9 @@ pub(crate) struct Run {
     /// What each task got; forked tasks are summed up in `(forked)`.
     #[serde(default)]
     pub(crate) tasks: Vec<JsonTask>,
+    /// What groups of tasks (cgroup v2) got, for workloads that have them: parents first, with all below them. Of the whole run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) groups: Vec<GroupFile>,
     /// How long tasks waited for a CPU: one entry for all tasks, then for each group, process with several threads, and task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) task_waits: Vec<TaskWaits>,

@@ -2,6 +2,7 @@
 
 use crate::bars::validation_text;
 use crate::goals::goals_text;
+use crate::group_tables::groups_table;
 use crate::json::Document;
 use crate::run_tables::{
     after_ejection_text, callbacks_table, counters_table, loader_text, metrics_table, printed_text,
@@ -16,6 +17,9 @@ const TASKS_SHOWN: usize = 12;
 
 /// The same with `-v`. Chosen: a screen of them; `--latency` and `--json` have all.
 const TASKS_SHOWN_VERBOSE: usize = 40;
+
+/// Groups shown without `-v`. Chosen: a screen of them.
+const GROUPS_SHOWN: usize = 40;
 
 /// Lines of an exit dump shown without `-v`. Chosen: what the first CPU has queued.
 const DUMP_LINES_SHOWN: usize = 40;
@@ -61,6 +65,9 @@ pub fn run_text(document: &Document, RunTables { verbose, latency, lines }: RunT
     if !run.tasks.is_empty() {
         text.push('\n');
         text.push_str(&tasks_table(run, if verbose { TASKS_SHOWN_VERBOSE } else { TASKS_SHOWN }));
+    }
+    if !run.groups.is_empty() {
+        text.push_str(&format!("\n{}", groups_table(run, if verbose { usize::MAX } else { GROUPS_SHOWN })));
     }
     if latency {
         text.push_str(&format!("\n{}", latency_table(run)));

@@ -4,6 +4,7 @@
 
 mod distribution;
 mod event;
+mod group;
 mod hash;
 mod histogram;
 mod latency;
@@ -21,6 +22,7 @@ mod words;
 
 pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};
+pub use group::{GroupRecord, GroupsOfRun, TaskOfGroup, complete as complete_groups};
 pub use hash::RunHash;
 pub use histogram::Histogram;
 pub use latency::{LongWait, TaskWaits, WaitKind};

@@ -1,6 +1,7 @@
 //! The record of one finished run: what every report is made of.
 
 use crate::distribution::Distribution;
+use crate::group::GroupRecord;
 use crate::priority::PriorityCourse;
 use crate::timeline::Timeline;
 use crate::wait_record::WaitRecord;
@@ -311,6 +312,8 @@ pub struct RunRecord {
     /// The tasks that existed at the start, in order; forked ones are summed up in
     /// one record named `(forked)` when there are any.
     pub tasks: Vec<TaskRecord>,
+    /// The groups of the workload (cgroup v2), parents first.
+    pub groups: Vec<GroupRecord>,
     /// How long tasks waited for a CPU: all, then by group, process and task. Empty where it was not
     /// looked at.
     pub task_waits: Vec<WaitRecord>,

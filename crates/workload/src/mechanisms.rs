@@ -6,6 +6,12 @@ use schedlab_base::{Nice, Policy};
 use std::collections::BTreeSet;
 
 impl Scenario {
+    /// True if a program moves a task between groups, or makes, changes or removes one.
+    pub fn changes_groups(&self) -> bool {
+        let moves = |change: &Attribute| matches!(change, Attribute::Group(_));
+        !self.group_changes.is_empty() || self.changes.iter().any(moves)
+    }
+
     /// The names of the mechanisms besides computing that the scenario's tasks can use, in alphabetical order.
     pub fn mechanisms(&self) -> BTreeSet<&'static str> {
         let used = self.reachable();

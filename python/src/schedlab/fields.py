@@ -84,6 +84,45 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Group:
+    """What a group of tasks (cgroup v2) got."""
+
+    name: str
+    """Names from the root down, with slashes between them."""
+    cpu_weight: int
+    """`cpu.weight` at the end."""
+    cpu_idle: bool
+    """`cpu.idle` at the end."""
+    quota_ns: int | None
+    """CPU time in a period by `cpu.max`, in ns; null without a bound."""
+    period_ns: int | None
+    """The period of `cpu.max`, in ns; null without a bound."""
+    burst_ns: int
+    """`cpu.max.burst`, in ns."""
+    cpu_time_ns: int
+    """CPU time of its tasks and of all groups below it, in ns."""
+    own_cpu_time_ns: int
+    """CPU time of the tasks in the group itself, in ns."""
+    share: float
+    """Its part of the CPU time of the group that it is in; below the root, of that of all tasks."""
+    entitled_share: float | None
+    """Its part by the weights of the groups beside it, where all of them were busy throughout, none met its quota, and
+    no program changes groups; else null."""
+    nr_periods: int
+    """Periods of the quota in which it was active."""
+    nr_throttled: int
+    """Of them, those at whose end a CPU was throttled."""
+    throttled_ns: int
+    """Sum over the CPUs of the time for which they were throttled, in ns."""
+    nr_bursts: int
+    """Periods that used what earlier ones had left."""
+    burst_time_ns: int
+    """How much of it, in ns."""
+    run_delay_ns: int
+    """How long the tasks that began in it or below it waited for a CPU, in ns and in sum."""
+
+
+@dataclass(frozen=True)
 class Waits:
     """How long waits for a CPU were, and the longest one."""
 
@@ -489,6 +528,9 @@ class RunFields:
     """What the scheduler's own program wrote, where it has one (`exec:`): the last MiB."""
     tasks: list[Task] = field(default_factory=list)
     """What each task got; forked tasks are summed up in `(forked)`."""
+    groups: list[Group] = field(default_factory=list)
+    """What groups of tasks (cgroup v2) got, for workloads that have them: parents first, with all below them. Of the
+    whole run."""
     task_waits: list[TaskWaits] = field(default_factory=list)
     """How long tasks waited for a CPU: one entry for all tasks, then for each group, process with several threads, and
     task."""

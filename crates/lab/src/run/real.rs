@@ -237,6 +237,7 @@ pub fn record(
         loader_output: result.scheduler.output,
         callbacks: result.callbacks,
         tasks: result.tasks,
+        groups: result.groups,
         task_waits: result.task_waits,
         after_ejection: None,
         provenance,

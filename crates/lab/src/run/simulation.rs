@@ -436,6 +436,7 @@ impl Simulation {
             loader_output: loaded.map(BpfScheduler::user_output).unwrap_or_default(),
             callbacks,
             tasks: result.tasks,
+            groups: result.groups,
             task_waits: result.waits,
             warnings: unconfigured(&self.scheduler)
                 .into_iter()

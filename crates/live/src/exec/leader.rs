@@ -14,7 +14,9 @@ use schedlab_workload::{End, Scenario};
 use super::channels::Objects;
 use super::doing::{Doing, Failure};
 use super::figures::KernelFigures;
+use super::groups::GroupFiles;
 use super::handles::Handles;
+use super::hierarchy::Hierarchy;
 use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
 use super::system::{self, exit_now, now_ns};
@@ -51,12 +53,17 @@ pub(super) fn lead(
     scenario: &Scenario,
     shared: &Shared,
     options: &ExecOptions,
+    groups: &Hierarchy,
     window: Option<&dyn Window>,
 ) -> i32 {
     become_leader(&options.close);
-    let result = Objects::new(scenario)
-        .map_err(|e| Failure(Doing::Objects, e))
-        .and_then(|objects| conduct(scenario, shared, &objects.handles, options.spin_rate, window));
+    let entered = groups.enter().map_err(|e| Failure(Doing::Groups, e));
+    let result = entered
+        .and_then(|()| Objects::new(scenario).map_err(|e| Failure(Doing::Objects, e)))
+        .and_then(|objects| {
+            let reach = Reach { handles: &objects.handles, groups: &groups.files };
+            conduct(scenario, shared, reach, options.spin_rate, window)
+        });
     match result {
         Ok(()) if shared.header().failed.load(Acquire) == 0 => 0,
         Ok(()) => 1,
@@ -168,10 +175,17 @@ impl Drop for TaskGroup {
     }
 }
 
+/// How tasks reach what is not in shared memory.
+#[derive(Clone, Copy)]
+struct Reach<'a> {
+    handles: &'a Handles,
+    groups: &'a GroupFiles,
+}
+
 fn conduct(
     scenario: &Scenario,
     shared: &Shared,
-    handles: &Handles,
+    reach: Reach<'_>,
     rate: Option<SpinRate>,
     window: Option<&dyn Window>,
 ) -> Result<(), Failure> {
@@ -183,8 +197,9 @@ fn conduct(
     let context = Context {
         shared,
         programs: &scenario.programs,
-        handles,
+        handles: reach.handles,
         changes: &scenario.changes,
+        groups: reach.groups,
         spans: scenario.spans as usize,
         rate,
     };
@@ -199,6 +214,7 @@ fn conduct(
     let mut processes = spawn_all(scenario, context, &group)?;
     wait_until_ready(scenario, shared, &mut processes);
     become_punctual();
+    reach.groups.begin(shared);
     let header = shared.header();
     let begin = now_ns();
     header.begin.store(begin, Relaxed);
@@ -219,6 +235,7 @@ fn conduct(
             collect(shared, process, task);
         }
     }
+    reach.groups.end(shared);
     Ok(())
 }
 

@@ -7,7 +7,9 @@
 mod channels;
 mod doing;
 mod figures;
+mod groups;
 mod handles;
+mod hierarchy;
 mod hotplug;
 mod leader;
 mod locks;
@@ -34,6 +36,7 @@ use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample, S
 
 use crate::ending::Ending;
 use doing::Doing;
+use hierarchy::Hierarchy;
 use shared::{Counts, SPAN_ROOM, Shared, UNKNOWN};
 
 /// How often the caller is asked whether to continue.
@@ -61,6 +64,9 @@ pub enum ExecError {
         /// What it asks for and what to do.
         what: &'static str,
     },
+    /// The groups of the scenario cannot be made here.
+    #[error("groups: {0}")]
+    Groups(String),
     /// A system call outside of any task failed.
     #[error("{what}: {source}")]
     System {
@@ -142,6 +148,23 @@ pub struct TaskFigures {
     pub thread_id: u32,
 }
 
+/// What `cpu.stat` says that a group has used in the run, with all below it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupFigures {
+    /// CPU time.
+    pub cpu_time: DurationNs,
+    /// Periods of its quota in which it was active.
+    pub periods: u64,
+    /// Of them, those at whose end a CPU was throttled.
+    pub throttled: u64,
+    /// Sum over the CPUs of the time for which they were throttled.
+    pub throttled_time: DurationNs,
+    /// Periods that used what earlier ones had left.
+    pub bursts: u64,
+    /// How much of it.
+    pub burst_time: DurationNs,
+}
+
 /// What a run has shown.
 #[derive(Clone, Debug, Default)]
 pub struct ExecOutcome {
@@ -149,6 +172,8 @@ pub struct ExecOutcome {
     pub measurements: Measurements,
     /// The tasks in the scenario's order, then the forked ones in sum if there were any.
     pub tasks: Vec<TaskFigures>,
+    /// The groups in the scenario's order.
+    pub groups: Vec<GroupFigures>,
     /// True when the caller ended it.
     pub stopped_early: bool,
     /// When it began, on the monotonic clock.
@@ -186,12 +211,15 @@ pub(crate) fn run_watched(
         barriers: scenario.barriers.len(),
         words: scenario.words as usize,
         channels: scenario.channels.len(),
+        groups: scenario.groups.len(),
     })
     .map_err(system("making shared memory"))?;
+    // The leader and all tasks are gone before it is.
+    let groups = Hierarchy::make(scenario, &shared)?;
     // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
     let pid = match unsafe { libc::fork() } {
         -1 => return Err(system("starting the run")(io::Error::last_os_error())),
-        0 => system::exit_now(leader::lead(scenario, &shared, options, window)),
+        0 => system::exit_now(leader::lead(scenario, &shared, options, &groups, window)),
         pid => pid,
     };
     let leader = Leader { pid, shared: &shared };
@@ -202,12 +230,6 @@ pub(crate) fn run_watched(
 /// Exec replaces the whole process, so it needs one of its own.
 fn check_possible(scenario: &Scenario) -> Result<(), ExecError> {
     for task in &scenario.tasks {
-        if !scenario.groups.is_empty() {
-            return Err(ExecError::NotPossible {
-                task: task.name.clone(),
-                what: "groups are not made on a real kernel yet; schedlab sim has them",
-            });
-        }
         let execs = scenario.programs[task.program.index()].ops().contains(&Op::Exec);
         let shares = scenario.tasks.iter().filter(|other| other.process == task.process).count() > 1;
         if execs && shares {
@@ -310,7 +332,8 @@ fn outcome(scenario: &Scenario, shared: &Shared, stopped_early: bool) -> Result<
         system: DurationNs(header.system_ns.load(Relaxed)),
     };
     let tasks = figures(scenario, shared);
-    Ok(ExecOutcome { measurements, tasks, stopped_early, begin: TimeNs(begin) })
+    let groups = (0..scenario.groups.len()).map(|group| shared.group(group).figures()).collect();
+    Ok(ExecOutcome { measurements, tasks, groups, stopped_early, begin: TimeNs(begin) })
 }
 
 fn failure(scenario: &Scenario, shared: &Shared) -> ExecError {

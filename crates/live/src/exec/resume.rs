@@ -16,6 +16,7 @@ use schedlab_workload::{
 };
 
 use super::channels::{keep_open, memory_file};
+use super::groups::GroupFiles;
 use super::handles::{Handles, decode_watched, encode_watched};
 use super::shared::{Counts, Shared};
 use super::spin::SpinRate;
@@ -75,6 +76,7 @@ fn go_on(state: RawFd) -> Option<i32> {
         programs: &state.programs,
         handles: &state.handles,
         changes: &state.changes,
+        groups: &state.groups,
         spans: state.open.len(),
         rate: state.rate,
     };
@@ -106,6 +108,7 @@ struct State {
     ready: Option<Watched>,
     answered: Option<ChannelId>,
     handles: Handles,
+    groups: GroupFiles,
     programs: Vec<Program>,
 }
 
@@ -123,6 +126,7 @@ fn encode(task: &RunningTask<'_>) -> Vec<u64> {
         counts.barriers as u64,
         counts.words as u64,
         counts.channels as u64,
+        counts.groups as u64,
         context.rate.0,
         u64::from_le_bytes(*name.first_chunk().unwrap_or(&[0; 8])),
         u64::from_le_bytes(*name.last_chunk().unwrap_or(&[0; 8])),
@@ -144,6 +148,7 @@ fn encode(task: &RunningTask<'_>) -> Vec<u64> {
         words.extend(list.into_iter().flat_map(encode_watched));
     }
     context.handles.encode(&mut words);
+    context.groups.encode(&mut words);
     words.push(context.programs.len() as u64);
     for program in context.programs {
         words.push(program.ops().len() as u64);
@@ -172,6 +177,7 @@ impl State {
             barriers: words.size()?,
             words: words.size()?,
             channels: words.size()?,
+            groups: words.size()?,
         };
         let rate = SpinRate(words.next()?);
         let name = [words.next()?.to_le_bytes(), words.next()?.to_le_bytes()].concat();
@@ -195,6 +201,7 @@ impl State {
                 _ => None,
             },
             handles: Handles::decode(words)?,
+            groups: GroupFiles::decode(words)?,
             programs: words.list(|w| {
                 let ops = w.list(decode_op)?;
                 Program::new(ops).ok()
@@ -434,6 +441,7 @@ mod tests {
             Op::TimerWait { timer: TimerSlot(1), period: DurationNs(9), absolute: true },
             Op::TimerWait { timer: TimerSlot(2), period: DurationNs(8), absolute: false },
             Op::Hotplug { cpu: CpuId(3), online: true },
+            Op::SetGroup { group: GroupId(2), change: GroupChangeId(3) },
             Op::Set { task: None, change: ChangeId(2) },
             Op::Set { task: Some(TaskRef(3)), change: ChangeId(4) },
         ];
@@ -460,6 +468,8 @@ mod tests {
             Attribute::Policy(Policy::Rr(1)),
             Attribute::Policy(Policy::Deadline("3ms/8ms/10ms".parse().unwrap())),
             Attribute::Affinity(cpus),
+            Attribute::Group(None),
+            Attribute::Group(Some(GroupId(7))),
         ];
         let words: Vec<u64> = changes.iter().flat_map(encode_change).collect();
         let mut words = Words::new(words);

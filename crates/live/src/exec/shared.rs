@@ -3,6 +3,7 @@
 //! It is a memfd, so that a task can replace its process image and map it again. Everything in it
 //! is an atomic or written before others may read it.
 
+use super::groups::GroupSlot;
 use schedlab_workload::MAX_SHARED_TIMERS;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -113,6 +114,7 @@ pub(super) struct Counts {
     pub(super) barriers: usize,
     pub(super) words: usize,
     pub(super) channels: usize,
+    pub(super) groups: usize,
 }
 
 impl Counts {
@@ -135,8 +137,12 @@ impl Counts {
         self.words_at() + words * size_of::<Word>()
     }
 
-    fn samples_at(&self) -> usize {
+    fn groups_at(&self) -> usize {
         self.counters_at() + (self.tasks + 1) * self.row() * 8
+    }
+
+    fn samples_at(&self) -> usize {
+        self.groups_at() + self.groups * size_of::<GroupSlot>()
     }
 
     fn size(&self) -> usize {
@@ -243,6 +249,11 @@ impl Shared {
         self.barrier(self.counts.barriers + self.counts.words + channel)
     }
 
+    /// What is known of a group.
+    pub(super) fn group(&self, group: usize) -> &GroupSlot {
+        self.at(self.counts.groups_at() + group * size_of::<GroupSlot>())
+    }
+
     /// A task's part of a counter.
     pub(super) fn counter(&self, task: usize, counter: usize) -> &AtomicU64 {
         self.at(self.counts.counters_at() + (task * self.counts.row() + counter) * 8)
@@ -302,6 +313,7 @@ mod tests {
             barriers: 1,
             words: 1,
             channels: 1,
+            groups: 2,
         };
         let shared = Shared::new(counts).unwrap();
         shared.slot(3).cpu_ns.store(7, Relaxed);
@@ -317,6 +329,7 @@ mod tests {
         assert_eq!(shared.counter_total(8), 9);
         assert_eq!(shared.channel(0).more.load(Relaxed), 4);
         assert_eq!(shared.sample(0).span.load(Relaxed), 5);
+        assert_eq!(shared.group(1).figures(), super::super::GroupFigures::default());
         assert_eq!(shared.counter_total(0), 0);
     }
 

@@ -14,6 +14,7 @@ use schedlab_workload::{
 
 use super::doing::{Doing, Failure, of_policy};
 use super::figures::KernelFigures;
+use super::groups::GroupFiles;
 use super::handles::Handles;
 use super::hotplug;
 use super::locks::{self, FileLock};
@@ -37,6 +38,7 @@ pub(super) struct Context<'a> {
     pub(super) handles: &'a Handles,
     /// What [`Op::Set`] makes of tasks.
     pub(super) changes: &'a [Attribute],
+    pub(super) groups: &'a GroupFiles,
     pub(super) spans: usize,
     pub(super) rate: SpinRate,
 }
@@ -106,6 +108,10 @@ impl<'a> RunningTask<'a> {
     /// Takes the properties that the scenario gives, then waits for the start.
     pub(super) fn wait_at_gate(&mut self, spec: &TaskSpec, reset_on_fork: bool) -> Result<(), Failure> {
         system::set_name(&spec.name);
+        if spec.group.is_some() {
+            let entered = self.context.groups.enter(self.context.shared, 0, spec.group);
+            entered.map_err(|error| Failure(Doing::Groups, error))?;
+        }
         if let Some(mask) = &spec.affinity {
             system::set_affinity(0, mask).map_err(|e| Failure(Doing::Affinity, e))?;
         }
@@ -210,7 +216,10 @@ impl<'a> RunningTask<'a> {
             Op::Hotplug { cpu, online } => {
                 hotplug::set_online(cpu, online).map_err(|error| Failure(Doing::Hotplug, error))?;
             }
-            Op::SetGroup { .. } => Err(Failure(Doing::Groups, io::ErrorKind::Unsupported.into()))?,
+            Op::SetGroup { group, change } => {
+                let done = self.context.groups.change(shared, group.index(), change.index());
+                done.map_err(|error| Failure(Doing::Groups, error))?;
+            }
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
             Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Late { .. } | Op::Age { .. } => {
@@ -486,7 +495,9 @@ impl<'a> RunningTask<'a> {
             Attribute::Nice(nice) => (Doing::Policy, system::set_nice(tid, nice.get())),
             Attribute::Policy(policy) => (of_policy(policy), system::set_policy(tid, policy)),
             Attribute::Affinity(mask) => (Doing::Affinity, system::set_affinity(tid, &mask)),
-            Attribute::Group(_) => (Doing::Groups, Err(io::ErrorKind::Unsupported.into())),
+            Attribute::Group(group) => {
+                (Doing::Groups, self.context.groups.enter(self.context.shared, tid, group))
+            }
         };
         match done {
             // It has ended meanwhile, or the machine lacks these CPUs.
@@ -515,6 +526,7 @@ impl<'a> RunningTask<'a> {
         match self.run() {
             Ok(()) => {
                 self.record();
+                self.context.groups.leave(self.context.shared);
                 0
             }
             Err(failure) => {

@@ -40,9 +40,28 @@ impl Words {
         values.try_into().ok()
     }
 
+    /// What [`push_text`] wrote.
+    pub(super) fn text(&mut self) -> Option<String> {
+        let length = self.size()?;
+        let words = (0..length.div_ceil(8)).map(|_| self.next()).collect::<Option<Vec<u64>>>()?;
+        let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.truncate(length);
+        String::from_utf8(bytes).ok()
+    }
+
     /// A counted list.
     pub(super) fn list<T>(&mut self, mut read: impl FnMut(&mut Words) -> Option<T>) -> Option<Vec<T>> {
         let count = self.size()?;
         (0..count).map(|_| read(self)).collect()
     }
+}
+
+/// A text as its length and its bytes, eight to a number.
+pub(super) fn push_text(words: &mut Vec<u64>, text: &str) {
+    words.push(text.len() as u64);
+    words.extend(text.as_bytes().chunks(8).map(|bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    }));
 }

@@ -5,6 +5,7 @@ mod agreement;
 mod comparisons;
 mod distribution;
 mod fidelity;
+mod groups;
 mod growth;
 mod latency;
 pub(crate) mod plot;

@@ -1,6 +1,6 @@
 //! Every run of a page, folded up: metrics, tasks, counters, how the scheduler left.
 
-use super::{breakable, escape, table};
+use super::{breakable, escape, groups, table};
 use crate::bars::validation_text;
 use crate::cells::scheduler_label;
 use crate::format::number;
@@ -58,6 +58,7 @@ fn html(run: &RunRecord, open: &str) -> String {
     }
     text.push_str("</div>\n");
     text.push_str(&validation(run));
+    text.push_str(&groups::section(run));
     if !run.task_waits.is_empty() {
         text.push_str("<h3>Waits for a CPU</h3>\n");
         text.push_str(&table(&WAIT_COLUMNS, &WAIT_NUMBERS, &wait_rows(run, WAITS)));

@@ -127,6 +127,9 @@ impl Watch {
                 && task.class == SchedClass::Fair
                 && kept(task.cpu)
                 && !k.is_delayed(task.id)
+                // What waits for a quota moves nowhere.
+                && !task.is_throttled()
+                && !k.groups().has_quota(task.group)
         };
         let waiting: Vec<TaskId> = k.live_tasks().filter(waits).map(|task| task.id).collect();
         for cpu in (0..k.cpus.len() as u32).map(CpuId) {

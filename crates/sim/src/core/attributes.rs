@@ -102,6 +102,24 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    /// `sched_setaffinity()`: nothing changes where the task's group has none of these CPUs.
+    fn ask_for_cpus(&mut self, task: TaskId, mask: CpuMask) {
+        let allowed = self.k.group_cpus(self.k.task_group(task));
+        if !mask.and(&allowed).is_empty() {
+            self.k.task_mut(task).user_cpus = Some(Arc::new(mask));
+            self.set_affinity(task, &mask.and(&allowed));
+        }
+    }
+
+    /// A task may use the CPUs that its group has by now (`cpuset_attach_task()`, `cpuset_update_tasks_cpumask()`).
+    pub(crate) fn follow_cpuset(&mut self, task: TaskId) {
+        let entry = self.k.task(task);
+        let cpus = self.k.cpus_for(entry.group, entry.user_cpus.as_deref());
+        if *cpus != *entry.cpus_allowed {
+            self.set_affinity(task, &cpus);
+        }
+    }
+
     /// Gives a task that lives another nice value, policy, affinity or group.
     pub(crate) fn set_attribute(&mut self, task: TaskId, attribute: Attribute) {
         if self.k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
@@ -110,11 +128,7 @@ impl<S: SchedExt> Sim<S> {
         match attribute {
             Attribute::Nice(nice) => self.set_nice(task, nice),
             Attribute::Policy(policy) => self.set_policy(task, policy),
-            Attribute::Affinity(mask) => {
-                if !mask.and(&self.k.machine.all_cpus()).is_empty() {
-                    self.set_affinity(task, &mask);
-                }
-            }
+            Attribute::Affinity(mask) => self.ask_for_cpus(task, mask),
             Attribute::Group(group) => self.move_to_group(task, GroupIx::from(group)),
         }
     }

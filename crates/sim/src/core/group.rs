@@ -4,6 +4,7 @@ use crate::flags::*;
 use crate::state::group::{GroupIx, GroupKnobs, GroupLife};
 use crate::state::ops::{GroupMove, OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::sim::Sim;
+use crate::state::task::{RunState, Task};
 use schedlab_base::TaskId;
 use schedlab_trace::ExitKind;
 use schedlab_workload::{DEFAULT_WEIGHT, GroupChange, GroupSettings};
@@ -67,6 +68,7 @@ impl<S: SchedExt> Sim<S> {
         match change {
             GroupChange::Weight(_) | GroupChange::Idle(_) => self.k.fair_group_changed(group),
             GroupChange::Quota(_) | GroupChange::Burst(_) => self.k.bandwidth_changed(group),
+            GroupChange::Cpus(_) => self.cpuset_changed(group),
             _ => {}
         }
         match change {
@@ -77,6 +79,14 @@ impl<S: SchedExt> Sim<S> {
             }
             _ => {}
         }
+    }
+
+    /// The tasks of a group and of those below it may use other CPUs.
+    fn cpuset_changed(&mut self, group: GroupIx) {
+        let groups = &self.k.groups;
+        let below = |task: &&Task| groups.is_below(task.group, group) && task.state != RunState::Dead;
+        let tasks: Vec<TaskId> = self.k.live_tasks().filter(below).map(|task| task.id).collect();
+        tasks.into_iter().for_each(|task| self.follow_cpuset(task));
     }
 
     /// Removes a group that is to go, if no task is left in it.
@@ -102,7 +112,10 @@ impl<S: SchedExt> Sim<S> {
     /// A task has ended.
     pub(crate) fn leave_group(&mut self, task: TaskId) {
         let group = self.k.task_group(task);
-        self.k.groups.get_mut(group).tasks -= 1;
+        let used = self.k.task(task).sum_exec_runtime.0 as i64;
+        let entry = self.k.groups.get_mut(group);
+        entry.tasks -= 1;
+        entry.left += used;
         self.remove_if_empty(group);
     }
 
@@ -120,6 +133,7 @@ impl<S: SchedExt> Sim<S> {
             }
         }
         self.move_task(task, way, told);
+        self.follow_cpuset(task);
         self.trace(TracePointKind::CgroupAttachTask, || TracePoint::CgroupAttachTask { group: to, task });
         self.remove_if_empty(from);
     }
@@ -128,8 +142,12 @@ impl<S: SchedExt> Sim<S> {
     fn move_task(&mut self, task: TaskId, way: GroupMove, told: bool) {
         self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
             sim.k.fair_change_group(task, way.to);
-            sim.k.groups.get_mut(way.from).tasks -= 1;
-            sim.k.groups.get_mut(way.to).tasks += 1;
+            let used = sim.k.task(task).sum_exec_runtime.0 as i64;
+            for (group, tasks, used) in [(way.from, -1, used), (way.to, 1, -used)] {
+                let entry = sim.k.groups.get_mut(group);
+                entry.tasks = entry.tasks.saturating_add_signed(tasks);
+                entry.left += used;
+            }
             if let Some(ops) = sim.ops.as_mut().filter(|_| sim.k.scx.loaded) {
                 ops.task_moved(&sim.k, task);
             }

@@ -428,6 +428,7 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
         policy: if reset && parent.policy.is_realtime() { Policy::Other } else { parent.policy },
         slice: if reset { None } else { parent.fair.custom_slice },
         cpus_allowed: parent.cpus_allowed.clone(),
+        user_cpus: parent.user_cpus.clone(),
         working_set_kib: child.working_set_kib,
         group: parent.group,
         kernel_thread: false,

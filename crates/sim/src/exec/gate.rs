@@ -232,16 +232,18 @@ fn tell<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> bool {
 impl<S> Sim<S> {
     /// What the scenario says of a task at the start.
     pub(crate) fn spec_of(&mut self, number: usize) -> NewTask {
-        let all = &self.k.topology.machine;
         let task = self.exec.scenario.tasks[number].clone();
+        let group = GroupIx::from(task.group);
+        let user_cpus = task.affinity.map(|mask| Arc::new(*mask));
         NewTask {
             process: task.process,
             nice: task.nice,
             policy: task.policy,
             slice: task.slice,
-            cpus_allowed: task.affinity.map_or_else(|| all.clone(), |mask| Arc::new(mask.and(all))),
+            cpus_allowed: self.k.cpus_for(group, user_cpus.as_deref()),
+            user_cpus,
             working_set_kib: task.working_set_kib,
-            group: GroupIx::from(task.group),
+            group,
             kernel_thread: task.kernel_thread,
             exec: self.exec.start_task(number),
             name: task.name,

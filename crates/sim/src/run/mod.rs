@@ -1,6 +1,7 @@
 //! A run from configuration and scenario to result.
 
 pub(crate) mod engine;
+mod groups;
 mod interleave;
 mod stuck;
 
@@ -24,7 +25,8 @@ use crate::state::trace::SharedSink;
 use schedlab_base::{CpuMask, DurationNs, KernelChange, Machine, Presence, Start, StopFlag, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
-    ExitRecord, IdleBeside, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning, WarningKind, WorstWait,
+    ExitRecord, GroupRecord, IdleBeside, Names, RunHash, Summary, TaskRecord, WaitRecord, Warning,
+    WarningKind, WorstWait,
 };
 use schedlab_workload::{End, Measurements, Scenario};
 use std::collections::BTreeMap;
@@ -110,6 +112,8 @@ pub struct RunResult<S> {
     pub costs: CostTotals,
     /// The tasks of the scenario, then one record `(forked)` when there are others.
     pub tasks: Vec<TaskRecord>,
+    /// The groups of the scenario, over the whole run.
+    pub groups: Vec<GroupRecord>,
     /// How long tasks waited for a CPU.
     pub waits: Vec<WaitRecord>,
     /// Tasks that starved and CPUs that idled beside waiting tasks.
@@ -212,8 +216,9 @@ fn whole<S: SchedExt>(
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     check_affinities(config, scenario)?;
     check_hotplug(config, scenario)?;
-    if let Class::Ext(ops) = &class {
-        check_version(config, &ops.info().name)?;
+    match &class {
+        Class::Ext(ops) => check_version(config, &ops.info().name)?,
+        Class::Fair => check_groups(config, scenario)?,
     }
     let ops = if let Class::Ext(ops) = class { Some(ops) } else { None };
     let own = scenario.tasks.len() as u32;
@@ -289,6 +294,18 @@ fn check_version(config: &Config, name: &str) -> Result<(), SimError> {
         ))),
         _ => Ok(()),
     }
+}
+
+/// Groups of the fair class are those of one version and later ones.
+fn check_groups(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
+    let version = config.machine.kernel.version;
+    if scenario.groups.is_empty() || version.has(KernelChange::FlatGroups) {
+        return Ok(());
+    }
+    Err(SimError::Refused(format!(
+        "{}: the fair class of Linux {version} picks group by group, which is not modelled; take a kernel from 7.3 on, or a scheduler of sched_ext",
+        scenario.name
+    )))
 }
 
 fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
@@ -481,6 +498,7 @@ impl<S: SchedExt> Sim<S> {
         };
         let duration = end.since(TimeNs::ZERO);
         let tasks = self.task_records(&summary, duration);
+        let groups = self.group_records(&summary, duration);
         let (waits, warnings) = self.wait_records(&summary, &tasks, duration);
         RunResult {
             duration,
@@ -489,6 +507,7 @@ impl<S: SchedExt> Sim<S> {
             after,
             costs,
             tasks,
+            groups,
             waits,
             warnings,
             idle_beside,

@@ -1,8 +1,9 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
-use schedlab_base::{CpuMask, DurationNs, TaskId};
+use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{DEFAULT_WEIGHT, GroupId, GroupSettings, GroupSpec, Quota};
+use std::sync::Arc;
 
 /// A group in the kernel's table: 0 is the root, [`GroupId`] `n` has `n + 1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -122,6 +123,8 @@ pub struct Group {
     pub inited: bool,
     /// Its place among the groups of its parent.
     place: u32,
+    /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
+    pub(crate) left: i64,
     /// The groups in it.
     children: Vec<GroupIx>,
 }
@@ -140,6 +143,7 @@ impl Group {
             knobs: GroupKnobs::default(),
             inited: false,
             place: 0,
+            left: 0,
             children: Vec::new(),
         }
     }
@@ -157,6 +161,7 @@ impl Group {
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
             place: 0,
+            left: 0,
             children: Vec::new(),
         }
     }
@@ -326,12 +331,36 @@ impl Kernel {
 
     /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
     /// of the group above, as `cpuset.cpus.effective` has it.
+    /// CPU time used by `now` in each group itself, by the tasks that were in it at the time.
+    pub(crate) fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
+        let mut sums: Vec<i64> = self.groups.iter().map(|(_, group)| group.left).collect();
+        for task in self.live_tasks() {
+            let used = if task.on_cpu { task.cpu_time(now) } else { task.sum_exec_runtime };
+            sums[task.group.index()] += used.0 as i64;
+        }
+        sums.into_iter().map(|sum| DurationNs(sum.max(0) as u64)).collect()
+    }
+
+    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it that are online; its parent's where
+    /// none are left, as `cpuset.cpus.effective` has it.
     pub fn group_cpus(&self, group: GroupIx) -> CpuMask {
         let entry = self.groups.get(group);
         let Some(parent) = entry.parent else { return self.machine.all_cpus() };
         let above = self.group_cpus(parent);
         let own = entry.cpus.map_or(above, |cpus| cpus.and(&above));
         if own.is_empty() { above } else { own }
+    }
+
+    /// The CPUs of a task of this group that has asked for `asked`: of its group's, those, or all where they are none of them. The
+    /// root's are those of the machine.
+    pub(crate) fn cpus_for(&self, group: GroupIx, asked: Option<&CpuMask>) -> Arc<CpuMask> {
+        let all = &self.topology.machine;
+        if self.groups.is_flat() {
+            return asked.map_or_else(|| all.clone(), |asked| Arc::new(asked.and(all)));
+        }
+        let allowed = self.group_cpus(group);
+        let both = asked.map(|asked| asked.and(&allowed)).filter(|both| !both.is_empty()).unwrap_or(allowed);
+        if both == **all { all.clone() } else { Arc::new(both) }
     }
 }
 

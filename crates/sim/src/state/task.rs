@@ -176,6 +176,8 @@ pub struct Task {
     pub process: ProcessId,
     /// The group that it is in.
     pub group: GroupIx,
+    /// The CPUs that it has asked for (`user_cpus_ptr`), of which its group may allow fewer.
+    pub(crate) user_cpus: Option<Arc<CpuMask>>,
     /// Where it ran last.
     pub(crate) ran_on: Option<CpuId>,
     pub(crate) exec: TaskExec,
@@ -221,6 +223,8 @@ pub struct NewTask {
     pub slice: Option<DurationNs>,
     /// The CPUs it may use.
     pub cpus_allowed: Arc<CpuMask>,
+    /// The CPUs that it has asked for, if it has.
+    pub user_cpus: Option<Arc<CpuMask>>,
     /// Working set in KiB.
     pub working_set_kib: u32,
     /// The group that it is in.
@@ -260,6 +264,7 @@ impl Task {
             comm: comm_of(&spec.name),
             process: spec.process,
             group: spec.group,
+            user_cpus: spec.user_cpus,
             parent: parent.map(|parent| parent.id),
             class: SchedClass::Fair,
             seen: Seen {

@@ -8,6 +8,7 @@ mod classes;
 mod deadline;
 mod ejection;
 mod exchange;
+mod groups;
 mod hotplug;
 mod kernel_features;
 mod processor;

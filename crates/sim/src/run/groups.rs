@@ -1,0 +1,61 @@
+//! What the groups of a run got.
+
+use crate::state::group::GroupIx;
+use crate::state::ops::SchedExt;
+use crate::state::sim::Sim;
+use schedlab_base::DurationNs;
+use schedlab_trace::{GroupRecord, GroupsOfRun, Summary, TaskOfGroup, complete_groups};
+
+impl<S: SchedExt> Sim<S> {
+    /// The groups of the scenario, in its order.
+    #[inline(never)]
+    pub(super) fn group_records(&self, summary: &Summary, elapsed: DurationNs) -> Vec<GroupRecord> {
+        let groups = self.k.groups();
+        if groups.is_flat() {
+            return Vec::new();
+        }
+        let scenario = &self.exec.scenario;
+        let mut times = self.k.group_cpu_times(self.k.ctx.now);
+        // Parents come before their children.
+        for number in (1..times.len()).rev() {
+            let own = times[number];
+            if let Some(parent) = groups.get(GroupIx(number as u32)).parent {
+                times[parent.index()] += own;
+            }
+        }
+        let below = groups.iter().zip(&times).skip(1);
+        let mut records: Vec<GroupRecord> =
+            below.map(|((group, _), cpu_time)| self.group_record(group, *cpu_time)).collect();
+        let number = |group: GroupIx| group.index().checked_sub(1);
+        let parents: Vec<Option<usize>> =
+            groups.iter().skip(1).map(|(_, group)| group.parent.and_then(number)).collect();
+        let tasks = scenario.tasks.iter().zip(summary.tasks()).map(|(spec, task)| TaskOfGroup {
+            group: spec.group.map(|group| group.index()),
+            run_delay: task.run_delay,
+        });
+        let tasks: Vec<TaskOfGroup> = tasks.collect();
+        let (parents, tasks) = (&parents[..], &tasks[..]);
+        let changes = scenario.changes_groups();
+        complete_groups(&mut records, &GroupsOfRun { elapsed, parents, tasks, total: times[0], changes });
+        records
+    }
+
+    fn group_record(&self, group: GroupIx, cpu_time: DurationNs) -> GroupRecord {
+        let entry = self.k.groups().get(group);
+        let bandwidth = self.k.group_bandwidth(group).unwrap_or_default();
+        GroupRecord {
+            name: entry.path.clone(),
+            weight: entry.settings.weight,
+            idle: entry.settings.idle,
+            quota: entry.settings.quota.map(|quota| (quota.runtime, quota.period)),
+            burst: entry.settings.burst,
+            cpu_time,
+            periods: bandwidth.periods,
+            throttled: bandwidth.throttled,
+            throttled_time: bandwidth.throttled_time,
+            bursts: bandwidth.bursts,
+            burst_time: bandwidth.burst_time,
+            ..GroupRecord::default()
+        }
+    }
+}
