@@ -15,7 +15,7 @@
 //! with the program, the instruction and the reason. A task pointer that is kept beyond its task reads the remains of
 //! that task, then another task.
 //!
-//! Not modelled: more cgroups than the root, sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
+//! Not modelled: sub-schedulers, `scx_bpf_dsq_reenq()` (objects fall back to
 //! `scx_bpf_reenqueue_local()`), `fentry` programs (they are loaded and never run). `docs/sched-ext.md` compares each
 //! name of sched_ext with the kernel, and `page` checks it against this code.
 

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod groups;
 mod kernel;
 mod lines;
 mod load;

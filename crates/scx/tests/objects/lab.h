@@ -100,6 +100,14 @@ struct sched_ext_ops {
 	void (*set_weight)(struct task_struct *p, u32 weight);
 	void (*enable)(struct task_struct *p);
 	s32 (*init_task)(struct task_struct *p, void *args);
+	void (*exit_task)(struct task_struct *p, void *args);
+	s32 (*cgroup_init)(void *cgrp, void *args);
+	void (*cgroup_exit)(void *cgrp);
+	s32 (*cgroup_prep_move)(struct task_struct *p, void *from, void *to);
+	void (*cgroup_move)(struct task_struct *p, void *from, void *to);
+	void (*cgroup_set_weight)(void *cgrp, u32 weight);
+	void (*cgroup_set_bandwidth)(void *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
+	void (*cgroup_set_idle)(void *cgrp, bool idle);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;

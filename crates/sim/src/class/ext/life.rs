@@ -86,14 +86,7 @@ impl<S: SchedExt> Sim<S> {
         if !self.validate_ops() {
             return;
         }
-        if self.has(OpKind::Init) {
-            let result = self.call(OpKind::Init, None, None, |ops, k| ops.init(k));
-            if let Err(errno) = result {
-                self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
-            }
-        }
-        let expected = self.k.scx.info.as_ref().map_or(0, |info| info.hotplug_seq);
-        if self.k.scx.exit.is_some() || !self.k.check_hotplug_seq(expected) {
+        if !self.run_init() {
             return;
         }
         // What follows runs under a bypass, which takes no time here.
@@ -131,6 +124,18 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.watchdog_interval = interval;
         let begin = if tasks.is_empty() { TimeNs::ZERO } else { self.k.ctx.now };
         self.k.queue.push(begin + interval, Event::Watchdog);
+    }
+
+    /// Calls `ops.init()`: false if the scheduler leaves for what it did, or for CPUs that came or went.
+    fn run_init(&mut self) -> bool {
+        if self.has(OpKind::Init) {
+            let result = self.call(OpKind::Init, None, None, |ops, k| ops.init(k));
+            if let Err(errno) = result {
+                self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
+            }
+        }
+        let expected = self.k.scx.info.as_ref().map_or(0, |info| info.hotplug_seq);
+        self.k.scx.exit.is_none() && self.k.check_hotplug_seq(expected)
     }
 
     /// The callbacks among `present` that this version of the kernel makes.
