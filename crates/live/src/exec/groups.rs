@@ -10,9 +10,10 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use schedlab_base::{CpuId, CpuMask, DurationNs};
-use schedlab_workload::{GroupChange, GroupId, GroupSpec, Quota, Scenario};
+use schedlab_workload::{GroupChange, GroupChangeId, GroupId, GroupSpec, Quota, Scenario};
 
 use super::GroupFigures;
+use super::doing::{Doing, Failure};
 use super::shared::Shared;
 use super::words::{Words, push_text};
 
@@ -90,9 +91,19 @@ impl GroupFiles {
 
     /// Does to a group what a program asks for. Nothing happens to a group that is not there; what the kernel refuses
     /// for the state of a group leaves it as it is.
-    pub(super) fn change(&self, shared: &Shared, group: usize, change: usize) -> io::Result<()> {
+    pub(super) fn change(
+        &self,
+        shared: &Shared,
+        group: GroupId,
+        change: GroupChangeId,
+    ) -> Result<(), Failure> {
+        let done = self.apply(shared, group.index(), &self.changes[change.index()]);
+        done.map_err(|error| Failure(Doing::Groups, error))
+    }
+
+    fn apply(&self, shared: &Shared, group: usize, change: &Change) -> io::Result<()> {
         let life = &shared.group(group).life;
-        match &self.changes[change] {
+        match change {
             Change::Make => self.make(shared, group),
             Change::Remove => {
                 if life.compare_exchange(ONLINE, EMPTYING, AcqRel, Relaxed).is_ok() {

@@ -216,10 +216,7 @@ impl<'a> RunningTask<'a> {
             Op::Hotplug { cpu, online } => {
                 hotplug::set_online(cpu, online).map_err(|error| Failure(Doing::Hotplug, error))?;
             }
-            Op::SetGroup { group, change } => {
-                let done = self.context.groups.change(shared, group.index(), change.index());
-                done.map_err(|error| Failure(Doing::Groups, error))?;
-            }
+            Op::SetGroup { group, change } => self.context.groups.change(shared, group, change)?,
             Op::Exec => return Err(Failure(Doing::Exec, resume::exec(self))),
             Op::WaitChild => wait_for_child()?,
             Op::Count { .. } | Op::SpanBegin(_) | Op::SpanEnd(_) | Op::Late { .. } | Op::Age { .. } => {
