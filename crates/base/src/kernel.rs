@@ -62,9 +62,9 @@ pub enum KernelChange {
     ShorterBaseSlice,
     /// A wakeup beside the running task ends its protection after the shortest slice.
     ShortProtection,
-    /// sched_ext is told of the bandwidth of cgroups (`ops.cgroup_set_bandwidth()`).
+    /// sched_ext learns of the bandwidth of cgroups (`ops.cgroup_set_bandwidth()`).
     GroupBandwidth,
-    /// sched_ext is told of idle cgroups (`ops.cgroup_set_idle()`).
+    /// sched_ext learns of idle cgroups (`ops.cgroup_set_idle()`).
     GroupIdle,
     /// A deadline server for sched_ext.
     ExtServer,

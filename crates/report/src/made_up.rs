@@ -7,6 +7,26 @@ use schedlab_trace::{
     WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
 };
 
+fn group() -> GroupRecord {
+    GroupRecord {
+        name: "ui/<b>".into(),
+        weight: 300,
+        quota: Some((DurationNs::from_ms(1), DurationNs::from_ms(2))),
+        burst: DurationNs(500),
+        cpu_time: DurationNs::from_ms(2),
+        own_cpu_time: DurationNs::from_ms(2),
+        share: 1.0,
+        entitled: Some(0.75),
+        periods: 3,
+        throttled: 2,
+        throttled_time: DurationNs(700),
+        bursts: 1,
+        burst_time: DurationNs(400),
+        run_delay: DurationNs(900),
+        ..GroupRecord::default()
+    }
+}
+
 /// A made-up run for tests of this room.
 pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
     RunRecord {
@@ -38,23 +58,7 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
             switches: 3,
             migrations: 1,
         }],
-        groups: vec![GroupRecord {
-            name: "ui/<b>".into(),
-            weight: 300,
-            quota: Some((DurationNs::from_ms(1), DurationNs::from_ms(2))),
-            burst: DurationNs(500),
-            cpu_time: DurationNs::from_ms(2),
-            own_cpu_time: DurationNs::from_ms(2),
-            share: 1.0,
-            entitled: Some(0.75),
-            periods: 3,
-            throttled: 2,
-            throttled_time: DurationNs(700),
-            bursts: 1,
-            burst_time: DurationNs(400),
-            run_delay: DurationNs(900),
-            ..GroupRecord::default()
-        }],
+        groups: vec![group()],
         task_waits: vec![waits("client/0")],
         warnings: vec![Warning {
             kind: WarningKind::SeedsChangeNothing,

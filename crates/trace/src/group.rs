@@ -74,8 +74,8 @@ pub struct GroupsOfRun<'a> {
 
 /// Fills in what follows from the other figures: CPU time of a group's own tasks, shares, run delays, and parts by weight.
 ///
-/// A part by weight stands where groups keep their tasks and settings, all groups beside it were busy from begin to end, none met its
-/// quota, and no task beside them counts.
+/// A part by weight stands where groups keep their tasks and settings, and all groups beside it were busy from begin to end. None of
+/// them has met its quota, and no task is beside them.
 pub fn complete(records: &mut [GroupRecord], run: &GroupsOfRun<'_>) {
     let mut below = vec![DurationNs::ZERO; records.len()];
     let mut beside = run.total;

@@ -18,6 +18,7 @@ const MORE: &[(&str, usize)] = &[
     ("bpf_rdonly_cast", 3),
     ("bpf_res_spin_lock", 3),
     // The table, and messages.
+    ("cgroup_init", 3),
     ("dump", 3),
     ("init", 3),
     ("init_task", 3),

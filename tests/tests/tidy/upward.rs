@@ -23,6 +23,8 @@ const UPWARD: &[(&str, &str)] = &[
     ("class/deadline.rs", "interrupt"),
     ("class/deadline.rs", "run_sleepers"),
     ("class/ext/life.rs", "change"),
+    ("class/ext/life.rs", "exit_groups"),
+    ("class/ext/life.rs", "init_groups"),
     ("class/ext/life.rs", "schedule"),
     ("class/fair/balance.rs", "pull"),
     ("class/fair/balance.rs", "wakeup_preempt"),

@@ -7,13 +7,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use schedlab_base::{CpuId, CpuMask, DurationNs};
 use schedlab_workload::{GroupChange, GroupChangeId, GroupId, GroupSpec, Quota, Scenario};
 
-use super::GroupFigures;
 use super::doing::{Doing, Failure};
+use super::group_slot::Figures;
 use super::shared::Shared;
 use super::words::{Words, push_text};
 
@@ -306,56 +305,6 @@ fn cpu_text(cpus: &CpuMask) -> Option<String> {
     let known: Vec<String> =
         (0..most).filter(|&cpu| cpus.contains(CpuId(cpu))).map(|cpu| cpu.to_string()).collect();
     (!known.is_empty()).then(|| known.join(","))
-}
-
-/// Figures of `cpu.stat`: all CPU time, periods, throttled ones, throttled time, bursts, burst time; times in microseconds.
-pub(super) struct Figures([u64; FIGURES]);
-
-/// How many figures of `cpu.stat` are kept.
-pub(super) const FIGURES: usize = 6;
-
-const NAMES: [&str; FIGURES] =
-    ["usage_usec", "nr_periods", "nr_throttled", "throttled_usec", "nr_bursts", "burst_usec"];
-
-impl Figures {
-    fn read(place: &str) -> Figures {
-        Figures::parse(&fs::read_to_string(format!("{place}/cpu.stat")).unwrap_or_default())
-    }
-
-    fn parse(text: &str) -> Figures {
-        let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
-        };
-        Figures(NAMES.map(|name| field(name).unwrap_or(0)))
-    }
-}
-
-/// What is known of a group.
-#[repr(C, align(64))]
-pub(super) struct GroupSlot {
-    /// Where it is in its life.
-    life: AtomicU32,
-    /// Figures of its directory before the run.
-    before: [AtomicU64; FIGURES],
-    /// Figures of its directories in the run.
-    sum: [AtomicU64; FIGURES],
-}
-
-impl GroupSlot {
-    /// What the group has used in the run.
-    pub(super) fn figures(&self) -> GroupFigures {
-        let [used, periods, throttled, throttled_us, bursts, burst_us] =
-            self.sum.each_ref().map(|figure| figure.load(Relaxed));
-        let [cpu_time, throttled_time, burst_time] =
-            [used, throttled_us, burst_us].map(|us| DurationNs(us * 1_000));
-        GroupFigures { cpu_time, periods, throttled, throttled_time, bursts, burst_time }
-    }
-
-    fn add(&self, figures: Figures) {
-        for ((sum, before), figure) in self.sum.iter().zip(&self.before).zip(figures.0) {
-            sum.fetch_add(figure.saturating_sub(before.load(Relaxed)), Relaxed);
-        }
-    }
 }
 
 #[cfg(test)]

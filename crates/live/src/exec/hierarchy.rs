@@ -117,7 +117,7 @@ fn attempt(what: &str, path: &Path, done: io::Result<()>) -> Result<(), ExecErro
     done.map_err(|error| refused(&format!("{what} {}", path.display()), Some(error)))
 }
 
-/// Controllers as `cgroup.subtree_control` is told of them.
+/// Controllers as they are written to `cgroup.subtree_control`.
 fn signed(sign: char, names: &[&str]) -> String {
     names.iter().map(|name| format!("{sign}{name}")).collect::<Vec<_>>().join(" ")
 }

@@ -7,6 +7,7 @@
 mod channels;
 mod doing;
 mod figures;
+mod group_slot;
 mod groups;
 mod handles;
 mod hierarchy;
@@ -19,6 +20,7 @@ mod shared;
 mod spin;
 mod system;
 mod task;
+mod walk;
 mod words;
 
 pub(crate) use hotplug::Restored;

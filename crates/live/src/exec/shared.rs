@@ -3,7 +3,7 @@
 //! It is a memfd, so that a task can replace its process image and map it again. Everything in it
 //! is an atomic or written before others may read it.
 
-use super::groups::GroupSlot;
+use super::group_slot::GroupSlot;
 use schedlab_workload::MAX_SHARED_TIMERS;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};

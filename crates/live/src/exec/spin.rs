@@ -3,7 +3,10 @@
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::system::thread_cpu_ns;
+use super::system::{now_ns, thread_cpu_ns};
+
+/// How often [`Op::RunFor`] looks at the clock.
+const RUN_FOR_CHUNK_NS: u64 = 1_000;
 
 /// Iterations per CPU microsecond, times `SCALE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,16 @@ impl SpinRate {
     pub(super) fn run(self, ns: u64) {
         let iterations = u128::from(ns) * u128::from(self.0) / (1000 * u128::from(SCALE));
         spin(u64::try_from(iterations).unwrap_or(u64::MAX));
+    }
+}
+
+impl SpinRate {
+    /// Computes until so much time has passed, on the CPU or not.
+    pub(super) fn run_for(&self, ns: u64) {
+        let end = now_ns() + ns;
+        while now_ns() < end {
+            self.run(RUN_FOR_CHUNK_NS);
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! One task: walks its program and makes the system calls that the operations stand for.
 
-use memmap2::MmapMut;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -23,12 +22,7 @@ use super::resume;
 use super::shared::{Shared, UNKNOWN};
 use super::spin::SpinRate;
 use super::system::{self, Scope, exit_now, now_ns};
-
-/// Stride of a buffer walk in bytes: the cache line of the machines that we know.
-const LINE: usize = 64;
-
-/// How often [`Op::RunFor`] looks at the clock.
-const RUN_FOR_CHUNK_NS: u64 = 1_000;
+use super::walk::Walk;
 
 /// What all tasks of a run have in common.
 #[derive(Clone, Copy)]
@@ -67,8 +61,7 @@ pub(super) struct RunningTask<'a> {
     message: Vec<u8>,
     /// What `touch` walks, mapped at its first use: of this task alone, and without pages before they are written. It is as long
     /// as the longest walk.
-    walked: Option<MmapMut>,
-    longest_walk: usize,
+    walk: Walk,
 }
 
 impl<'a> RunningTask<'a> {
@@ -100,8 +93,7 @@ impl<'a> RunningTask<'a> {
             answered: None,
             files: context.handles.locks.iter().map(|_| None).collect(),
             message,
-            walked: None,
-            longest_walk,
+            walk: Walk::new(longest_walk),
         }
     }
 
@@ -160,14 +152,9 @@ impl<'a> RunningTask<'a> {
         let shared = self.context.shared;
         match op {
             Op::Run(span) => self.context.rate.run(span.0),
-            Op::RunFor(span) => {
-                let end = now_ns() + span.0;
-                while now_ns() < end {
-                    self.context.rate.run(RUN_FOR_CHUNK_NS);
-                }
-            }
+            Op::RunFor(span) => self.context.rate.run_for(span.0),
             Op::RunKernel(span) => run_in_kernel(span.0),
-            Op::Touch { kib } => self.touch(kib as usize * 1024)?,
+            Op::Touch { kib } => self.walk.touch(kib as usize * 1024)?,
             Op::Sleep(span) => system::sleep_until(now_ns() + span.0),
             Op::Io { disk, service } => self.wait_for_disk(disk.index(), service.0, false),
             Op::Fsync { disk, service } => self.wait_for_disk(disk.index(), service.0, true),
@@ -249,20 +236,6 @@ impl<'a> RunningTask<'a> {
             }
             _ => {}
         }
-    }
-
-    fn touch(&mut self, bytes: usize) -> Result<(), Failure> {
-        let walked = match &mut self.walked {
-            Some(walked) => walked,
-            none => none.insert(
-                MmapMut::map_anon(self.longest_walk.max(1)).map_err(|error| Failure(Doing::Memory, error))?,
-            ),
-        };
-        for line in walked[..bytes].chunks_mut(LINE) {
-            line[0] = line[0].wrapping_add(1);
-        }
-        std::hint::black_box(walked);
-        Ok(())
     }
 
     fn wait_for_timer(&mut self, timer: TimerSlot, period_ns: u64, absolute: bool) {

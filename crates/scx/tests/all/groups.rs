@@ -1,4 +1,4 @@
-//! What schedulers are told of groups, in which order, and what they find when they ask.
+//! What schedulers learn of groups, in which order, and what they find when they ask.
 
 use crate::common;
 use schedlab_base::Machine;
@@ -134,7 +134,7 @@ fn a_move_is_prepared_made_and_traced() {
         "attach 1001 to 1 at /",
     ];
     assert_eq!(of(&lines, &["prepare", "move", "attach"]), expected);
-    // A move that the scheduler refuses does not happen, and nothing else is told of it.
+    // A move that the scheduler refuses does not happen, and no other callback hears of it.
     let Some(lines) = told(changes, &[("bad_move", "3")]) else { return };
     let expected = [
         "prepare 1001 from 5 to 3",
@@ -162,7 +162,7 @@ fn writes_are_told_when_they_change_something() {
         "max 3 is -1 of 20000",
         "burst 3 is 1000",
     ];
-    // While a group is idle, its weight cannot be written. It keeps what sched_ext was told: 400 is no news at the end.
+    // While a group is idle, its weight cannot be written. sched_ext keeps the last weight, so 400 at the end is no change.
     assert_eq!(of(&lines, &["weight", "max", "burst", "idle"]), expected);
 }
 

@@ -1,4 +1,4 @@
-/* Keeps what a scheduler is told of groups, in order, and what it finds when it asks about them. */
+/* Keeps what a scheduler learns of groups, in order, and what it finds when it asks about them. */
 #define MORE_OPS                                                           \
 	.init_task = (void *)groups_init_task,                             \
 	.exit_task = (void *)groups_exit_task,                             \

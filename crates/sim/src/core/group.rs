@@ -173,7 +173,7 @@ impl<S: SchedExt> Sim<S> {
     }
 }
 
-/// What sched_ext is told.
+/// What sched_ext learns.
 impl<S: SchedExt> Sim<S> {
     /// `scx_cgroup_init()`: false after a failure, whose exit is claimed.
     pub(crate) fn init_groups(&mut self) -> bool {
@@ -260,7 +260,7 @@ impl<S: SchedExt> Sim<S> {
         self.keep_knobs(group, new);
     }
 
-    /// The group's files say this, which a callback about it has been told before it is there to be read.
+    /// The group's files say this from now on. A callback about it has had it as an argument before it can be read.
     fn keep_knobs(&mut self, group: GroupIx, knobs: GroupKnobs) {
         self.k.groups.get_mut(group).knobs = knobs;
         self.show_group(group);

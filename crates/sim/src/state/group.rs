@@ -318,7 +318,7 @@ impl Kernel {
         &self.groups
     }
 
-    /// The scheduler is told of groups: it has been of all that are there (`scx_cgroup_enabled`).
+    /// The scheduler learns of groups, and knows all that are there (`scx_cgroup_enabled`).
     pub fn tells_groups(&self) -> bool {
         self.scx.groups
     }
@@ -341,8 +341,8 @@ impl Kernel {
         sums.into_iter().map(|sum| DurationNs(sum.max(0) as u64)).collect()
     }
 
-    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it that are online; its parent's where
-    /// none are left, as `cpuset.cpus.effective` has it.
+    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
+    /// of the group above, as `cpuset.cpus.effective` has it.
     pub fn group_cpus(&self, group: GroupIx) -> CpuMask {
         let entry = self.groups.get(group);
         let Some(parent) = entry.parent else { return self.machine.all_cpus() };

@@ -94,7 +94,7 @@ pub(crate) struct ScxState {
     pub(crate) loaded: bool,
     /// Tasks can be of its class (`scx_enabled()`).
     pub(crate) enabled: bool,
-    /// It is told of groups (`scx_cgroup_enabled`).
+    /// It learns of groups (`scx_cgroup_enabled`).
     pub(crate) groups: bool,
     /// The scheduler's loader has taken it out.
     pub(crate) detached: bool,

@@ -77,7 +77,11 @@ pub(crate) struct RqBandwidth {
 impl Bandwidth {
     pub(crate) fn new(settings: &GroupSettings, offset: impl FnOnce(u64) -> u64) -> Bandwidth {
         let mut bandwidth = Bandwidth { period: DurationNs::from_ms(100), ..Bandwidth::default() };
-        bandwidth.set(settings);
+        bandwidth.set(&GroupSettings { burst: DurationNs::ZERO, ..*settings });
+        if settings.burst > DurationNs::ZERO {
+            // The second file is written after the first, and each write fills the pool.
+            bandwidth.set(settings);
+        }
         // Timers of groups made together are not to meet.
         bandwidth.expires = TimeNs(offset(bandwidth.period.0));
         bandwidth
