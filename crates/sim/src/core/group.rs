@@ -88,6 +88,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// The tasks of a group and of those below it may use other CPUs.
     fn cpuset_changed(&mut self, group: GroupIx) {
+        self.k.fair_cpus_changed(group);
         let groups = &self.k.groups;
         let below = |task: &&Task| groups.is_below(task.group, group) && task.state != RunState::Dead;
         let tasks: Vec<TaskId> = self.k.live_tasks().filter(below).map(|task| task.id).collect();

@@ -12,7 +12,7 @@ use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
-use crate::state::group::Groups;
+use crate::state::group::{GroupIx, Groups};
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
@@ -282,6 +282,7 @@ fn whole<S: SchedExt>(
 fn make_groups(k: &mut Kernel, scenario: &Scenario) {
     k.groups = Groups::new(&scenario.groups);
     k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
+    k.fair_cpus_changed(GroupIx::ROOT);
 }
 
 /// A kernel that has no sched_ext loads no scheduler.

@@ -54,7 +54,7 @@ impl TracePoints {
 }
 
 /// A trace point that fired. The CPU, the time and `current` are those of
-/// [`Kernel::ctx`].
+/// [`crate::Kernel::ctx`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TracePoint {
     /// `sched_switch`; a missing task is the CPU's idle task.

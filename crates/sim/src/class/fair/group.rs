@@ -73,6 +73,8 @@ pub(crate) struct FairGroup {
     /// Sums over the CPUs, as far as told.
     load: u64,
     runnable: u64,
+    /// How many CPUs its tasks may use.
+    cpus: u64,
     /// By CPU; made when the first task comes.
     pub(crate) rqs: Vec<GroupRq>,
     pub(super) bandwidth: Bandwidth,
@@ -93,7 +95,7 @@ impl FairGroups {
             let settings = &entry.settings;
             let offset = |period: u64| if group.is_root() { 0 } else { draw(period) };
             let bandwidth = Bandwidth::new(settings, offset);
-            let mut part = FairGroup { shares: 0, load: 0, runnable: 0, rqs: Vec::new(), bandwidth };
+            let mut part = FairGroup { shares: 0, load: 0, runnable: 0, cpus: 1, rqs: Vec::new(), bandwidth };
             part.set_shares(settings.weight, settings.idle);
             part
         };
@@ -126,10 +128,10 @@ impl FairGroup {
 
     /// `calc_concur_shares()`: what of the group's weight falls to this CPU. The whole is the group's weight times its tasks or the CPUs, whichever are
     /// fewer; the part is that of the load here in all of it.
-    fn shares_on(&self, cpu: CpuId, cpus: u64) -> u64 {
+    fn shares_on(&self, cpu: CpuId) -> u64 {
         let rq = &self.rqs[cpu.index()];
         let tasks = (self.runnable / SCALE).max(1);
-        let whole = tasks.min(cpus.max(1)) * self.shares;
+        let whole = tasks.min(self.cpus) * self.shares;
         let load = (rq.load >> WEIGHT_SHIFT).max(rq.averages.load);
         let all = (self.load + load).saturating_sub(rq.told.load);
         let part = if all == 0 {
@@ -318,13 +320,12 @@ impl Kernel {
     /// `update_cfs_group()`).
     pub(crate) fn fair_follow(&mut self, cpu: CpuId, group: GroupIx) {
         self.track_group(cpu, group);
-        let cpus = self.group_cpus(group).count() as u64;
         let part = self.fair_groups.get_mut(group);
         let rq = &mut part.rqs[cpu.index()];
         rq.entity.runnable = rq.runnable;
         // An empty group keeps its weight.
         if rq.load > 0 {
-            let weight = part.shares_on(cpu, cpus);
+            let weight = part.shares_on(cpu);
             self.reweigh_group(cpu, group, weight);
         }
     }
@@ -487,6 +488,13 @@ impl Kernel {
             while let Some(group) = levels.up(self) {
                 self.fair_follow(CpuId(cpu), group);
             }
+        }
+    }
+
+    /// The CPUs of a group have become others, and with them those of the groups below.
+    pub(crate) fn fair_cpus_changed(&mut self, group: GroupIx) {
+        for below in self.groups.with_all_below(group) {
+            self.fair_groups.get_mut(below).cpus = self.group_cpus(below).count() as u64;
         }
     }
 
