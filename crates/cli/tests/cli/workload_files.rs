@@ -170,7 +170,10 @@ fn semaphores_of_rt_app_remember() {
 fn what_rt_app_has_and_we_have_not_is_refused_by_name() {
     let folder = Folder::new();
     for (tasks, words) in [
-        ("\"t\": { \"run\": 1, \"taskgroup\": \"/a\" }", "f.json:1: tasks.t.taskgroup: task groups"),
+        (
+            "\"t\": { \"run\": 1, \"taskgroup\": \"a\" }",
+            "f.json:1: tasks.t.taskgroup: 'a' is no path from the root",
+        ),
         ("\"t\": { \"exec\": 1 }", "tasks.t.exec: rt-app does not read 'exec' any more"),
         (
             "\"t\": { \"run\": 1, \"policy\": \"SCHED_DEADLINE\" }",
