@@ -188,7 +188,15 @@ impl Kernel {
     }
 
     /// The queues of the group and of those above it are there.
+    #[inline(always)]
     pub(crate) fn fair_groups_ready(&mut self, group: Option<GroupIx>) {
+        if group.is_some() {
+            self.make_queues(group);
+        }
+    }
+
+    #[inline(never)]
+    fn make_queues(&mut self, group: Option<GroupIx>) {
         let cpus = self.cpus.len();
         let mut made = Vec::new();
         let mut levels = self.fair_levels(group);
@@ -213,6 +221,7 @@ impl Kernel {
     }
 
     /// The averages of the queue of a group, or of the root.
+    #[inline(always)]
     pub(crate) fn fair_averages(&mut self, group: Option<GroupIx>, cpu: CpuId) -> &mut Averages {
         match group {
             Some(group) => &mut self.fair_groups.rq(group, cpu).averages,
@@ -221,7 +230,7 @@ impl Kernel {
     }
 
     /// `enqueue_hierarchy()`: a task of this weight (scaled) is queued in its group; its weight among all tasks of the CPU.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fair_enter(&mut self, cpu: CpuId, task: TaskId, own: u64) -> u64 {
         match self.fair_group(task) {
             None => {
@@ -257,7 +266,7 @@ impl Kernel {
     }
 
     /// `dequeue_hierarchy()`: the same backwards.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fair_exit(&mut self, cpu: CpuId, task: TaskId, own: u64) {
         match self.fair_group(task) {
             None => self.cpus[cpu.index()].fair.load -= own,
@@ -285,8 +294,17 @@ impl Kernel {
     }
 
     /// A task that stays queued falls asleep, or wakes up (`set_delayed()`, `clear_delayed()`).
+    #[inline(always)]
     pub(crate) fn fair_count_awake(&mut self, cpu: CpuId, task: TaskId, awake: bool) {
-        let mut levels = self.fair_levels(self.fair_group(task));
+        let group = self.fair_group(task);
+        if group.is_some() {
+            self.count_awake_in(cpu, group, awake);
+        }
+    }
+
+    #[inline(never)]
+    fn count_awake_in(&mut self, cpu: CpuId, group: Option<GroupIx>, awake: bool) {
+        let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
             let rq = self.fair_groups.rq(group, cpu);
             if awake { rq.runnable += 1 } else { rq.runnable -= 1 }
@@ -294,8 +312,17 @@ impl Kernel {
     }
 
     /// The task begins or stops to run: its groups do.
+    #[inline(always)]
     pub(crate) fn fair_mark_running(&mut self, cpu: CpuId, task: TaskId, running: bool) {
-        let mut levels = self.fair_levels(self.fair_group(task));
+        let group = self.fair_group(task);
+        if group.is_some() {
+            self.mark_groups_running(cpu, group, running);
+        }
+    }
+
+    #[inline(never)]
+    fn mark_groups_running(&mut self, cpu: CpuId, group: Option<GroupIx>, running: bool) {
+        let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
             self.fair_groups.rq(group, cpu).running = running;
         }
@@ -367,12 +394,20 @@ impl Levels {
 /// Averages of load.
 impl Kernel {
     /// The averages of the queue that the task's entity is in, and of all that is above it.
+    #[inline(always)]
     pub(crate) fn track_queues(&mut self, cpu: CpuId, group: Option<GroupIx>) {
+        if group.is_some() {
+            self.track_levels(cpu, group);
+        }
+        self.track_queue(cpu);
+    }
+
+    #[inline(never)]
+    fn track_levels(&mut self, cpu: CpuId, group: Option<GroupIx>) {
         let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
             self.track_group(cpu, group);
         }
-        self.track_queue(cpu);
     }
 
     /// The averages of a group's queue, of its entity, and what has to follow above.
@@ -423,15 +458,30 @@ impl Kernel {
     }
 
     /// Averages of an entity with this sum of load came to the queue of a group, or left it (`add_tg_cfs_propagate()`).
+    #[inline(always)]
     pub(crate) fn track_moved(&mut self, cpu: CpuId, group: Option<GroupIx>, load_sum: i64) {
-        let Some(group) = group else { return };
+        if let Some(group) = group {
+            self.move_averages(cpu, group, load_sum);
+        }
+    }
+
+    #[inline(never)]
+    fn move_averages(&mut self, cpu: CpuId, group: GroupIx, load_sum: i64) {
         *self.fair_groups.rq(group, cpu).moved.get_or_insert(0) += load_sum;
         self.fair_groups.get_mut(group).tell(cpu, self.ctx.now);
         self.track_queues(cpu, Some(group));
     }
 
     /// The averages of all groups on a CPU, also of those whose tasks are gone from it (`sched_balance_update_blocked_averages()`).
+    #[inline(always)]
     pub(crate) fn track_groups(&mut self, cpu: CpuId) {
+        if !self.cpus[cpu.index()].fair.leaves.is_empty() {
+            self.track_leaves(cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn track_leaves(&mut self, cpu: CpuId) {
         let mut leaves = std::mem::take(&mut self.cpus[cpu.index()].fair.leaves);
         // Groups come after those that they are in.
         leaves.sort_unstable_by(|one, other| other.cmp(one));
@@ -445,10 +495,19 @@ impl Kernel {
     }
 
     /// `task_h_load()`: the part of a CPU's load that a task is.
+    #[inline(always)]
     pub(crate) fn fair_task_load(&self, task: TaskId) -> u64 {
+        match self.fair_group(task) {
+            None => self.task(task).fair.averages.load,
+            Some(group) => self.load_in_group(task, group),
+        }
+    }
+
+    #[inline(never)]
+    fn load_in_group(&self, task: TaskId, group: GroupIx) -> u64 {
         let entry = self.task(task);
         let load = entry.fair.averages.load;
-        let (Some(group), Some(cpu)) = (self.fair_group(task), entry.fair.counts_on) else { return load };
+        let Some(cpu) = entry.fair.counts_on else { return load };
         let rq = &self.fair_groups.get(group).rqs[cpu.index()];
         load * self.fair_group_load(cpu, group) / (rq.averages.load + 1)
     }

@@ -487,10 +487,15 @@ impl Kernel {
     }
 
     /// `reweight_eevdf()` of the running entity: its groups' shares have become others. Its lag and what is left of its request stay.
+    #[inline(always)]
     fn fair_reweigh(&mut self, cpu: CpuId, task: TaskId) {
-        if self.fair_group(task).is_none() {
-            return;
+        if self.fair_group(task).is_some() {
+            self.reweigh_running(cpu, task);
         }
+    }
+
+    #[inline(never)]
+    fn reweigh_running(&mut self, cpu: CpuId, task: TaskId) {
         let weight = self.fair_weight(cpu, task, self.task(task).fair.own << WEIGHT_SHIFT);
         if weight == self.task(task).fair.weight {
             return;

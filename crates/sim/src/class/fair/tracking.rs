@@ -48,12 +48,17 @@ impl Kernel {
 
     /// The entity counts in the averages of its group, or of the root, from now on.
     pub(crate) fn track_attach(&mut self, cpu: CpuId, task: TaskId) {
-        let group = self.fair_group(task);
+        let Some(group) = self.fair_group(task) else {
+            let entity = &mut self.tasks.living_mut(task).fair;
+            entity.averages.attach(&mut self.cpus[cpu.index()].fair.averages, entity.own);
+            entity.counts_on = Some(cpu);
+            return;
+        };
         let (mut averages, own) = (self.task(task).fair.averages, self.task(task).fair.own);
-        averages.attach(self.fair_averages(group, cpu), own);
+        averages.attach(self.fair_averages(Some(group), cpu), own);
         let entity = &mut self.task_mut(task).fair;
         (entity.averages, entity.counts_on) = (averages, Some(cpu));
-        self.track_moved(cpu, group, averages.load_sum() as i64);
+        self.track_moved(cpu, Some(group), averages.load_sum() as i64);
     }
 
     /// The entity counts nowhere any more: it moves, or is gone.
