@@ -80,7 +80,7 @@ int on_sleep(u64 *ctx)
 	return 0;
 }
 
-/* Nothing makes or changes a cgroup, so that these decide nothing. */
+/* The test makes and changes no cgroup, so that these decide nothing. */
 SEC("tp_btf/cgroup_mkdir")
 int on_cgroup(u64 *ctx)
 {

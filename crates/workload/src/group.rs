@@ -3,6 +3,7 @@
 use crate::program::GroupId;
 use crate::scenario::Scenario;
 use schedlab_base::{CpuMask, DurationNs};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -112,15 +113,25 @@ pub enum GroupChange {
 }
 
 impl Scenario {
-    /// The group of a path, which is made with those above it where they are missing, each as a new one is.
-    pub(crate) fn group_at(&mut self, path: &str) -> GroupId {
-        if let Some(known) = self.groups.iter().position(|group| group.path == path) {
-            return GroupId(known as u32);
+    /// The group of a path, which is made with those above it where they are missing, each as a new one is. `known` has all groups by
+    /// path.
+    pub(crate) fn group_at(&mut self, path: &str, known: &mut BTreeMap<String, GroupId>) -> GroupId {
+        if let Some(&group) = known.get(path) {
+            return group;
         }
-        let parent = path.rsplit_once('/').map(|(above, _)| self.group_at(above));
+        let parent = path.rsplit_once('/').map(|(above, _)| self.group_at(above, known));
         let settings = GroupSettings::default();
-        self.groups.push(GroupSpec { path: path.to_string(), parent, settings, cpus: None, later: false });
-        GroupId(self.groups.len() as u32 - 1)
+        self.add_group(
+            GroupSpec { path: path.to_string(), parent, settings, cpus: None, later: false },
+            known,
+        )
+    }
+
+    pub(crate) fn add_group(&mut self, group: GroupSpec, known: &mut BTreeMap<String, GroupId>) -> GroupId {
+        let id = GroupId(self.groups.len() as u32);
+        known.insert(group.path.clone(), id);
+        self.groups.push(group);
+        id
     }
 }
 

@@ -63,7 +63,7 @@ impl<S: SchedExt> Sim<S> {
             GroupChange::Burst(burst) => entry.settings.burst = burst,
             GroupChange::Idle(idle) if idle == entry.settings.idle => {}
             GroupChange::Idle(idle) => {
-                // A group that is idle no longer has the weight of a new one.
+                // A group that becomes idle, or stops being idle, has the weight of a new one.
                 (entry.settings.idle, entry.settings.weight) = (idle, DEFAULT_WEIGHT);
             }
             GroupChange::Cpus(cpus) => entry.cpus = Some(cpus),
@@ -71,18 +71,20 @@ impl<S: SchedExt> Sim<S> {
         }
         let GroupSettings { quota, burst, .. } = entry.settings;
         match change {
-            GroupChange::Weight(_) | GroupChange::Idle(_) => self.k.fair_group_changed(group),
-            GroupChange::Quota(_) | GroupChange::Burst(_) => self.k.bandwidth_changed(group),
-            GroupChange::Cpus(_) => self.cpuset_changed(group),
-            _ => {}
-        }
-        match change {
-            GroupChange::Weight(weight) => self.tell_weight(group, weight),
-            GroupChange::Idle(idle) => self.tell_idle(group, idle),
+            GroupChange::Weight(weight) => {
+                self.k.fair_group_changed(group);
+                self.tell_weight(group, weight);
+            }
+            GroupChange::Idle(idle) => {
+                self.k.fair_group_changed(group);
+                self.tell_idle(group, idle);
+            }
             GroupChange::Quota(_) | GroupChange::Burst(_) => {
+                self.k.bandwidth_changed(group);
                 self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, burst));
             }
-            _ => {}
+            GroupChange::Cpus(_) => self.cpuset_changed(group),
+            GroupChange::Make | GroupChange::Remove => {}
         }
     }
 

@@ -321,17 +321,20 @@ fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
 }
 
 fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
-    let all = config.machine.all_cpus();
-    let bad = scenario
-        .tasks
-        .iter()
-        .find(|task| task.affinity.as_ref().is_some_and(|mask| mask.and(&all).is_empty()));
+    let (all, count) = (config.machine.all_cpus(), config.machine.cpu_count());
+    let without = |cpus: &CpuMask| cpus.and(&all).is_empty();
+    if let Some(group) = scenario.groups.iter().find(|group| group.cpus.as_ref().is_some_and(without)) {
+        return Err(SimError::Refused(format!(
+            "group {}: none of its CPUs exists on a machine with {count} CPUs; widen the set or add CPUs",
+            group.path
+        )));
+    }
+    let bad = scenario.tasks.iter().find(|task| task.affinity.as_deref().is_some_and(without));
     match bad {
         Some(task) => Err(SimError::Refused(format!(
-            "task {}: none of its CPUs {:?} exists on a machine with {} CPUs; widen the affinity or add CPUs",
+            "task {}: none of its CPUs {:?} exists on a machine with {count} CPUs; widen the affinity or add CPUs",
             task.name,
-            task.affinity.as_deref().unwrap_or(&CpuMask::EMPTY),
-            config.machine.cpu_count()
+            task.affinity.as_deref().unwrap_or(&CpuMask::EMPTY)
         ))),
         None => Ok(()),
     }

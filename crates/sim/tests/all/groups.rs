@@ -225,6 +225,16 @@ cpus = [2]
 }
 
 #[test]
+fn a_set_without_a_cpu_of_the_machine_is_refused() {
+    let refused = run::<Minimal>(&config(2, 1), &hogs("1s", "", &[("a", "cpus = [7]", 1)]), Class::Fair);
+    let refused = refused.map(|result| result.tasks);
+    assert!(
+        matches!(&refused, Err(SimError::Refused(text)) if text.contains("group a: none of its CPUs exists")),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn older_kernels_are_refused_by_name() {
     let mut config = config(1, 1);
     config.machine.kernel.version = "7.2".parse().unwrap();

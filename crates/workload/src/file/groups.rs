@@ -39,36 +39,12 @@ pub(super) fn add(
         }
         let settings = settings(group).map_err(refused)?;
         let cpus = group.cpus.as_deref().map(cpu_mask).transpose().map_err(refused)?;
-        let parent = parent(&group.name, scenario, names);
-        push(
-            GroupSpec { path: group.name.clone(), parent, settings, cpus, later: group.later },
-            scenario,
-            names,
-        );
+        let above = group.name.rsplit_once('/').map(|(above, _)| above);
+        let parent = above.map(|above| scenario.group_at(above, &mut names.groups));
+        let spec = GroupSpec { path: group.name.clone(), parent, settings, cpus, later: group.later };
+        scenario.add_group(spec, &mut names.groups);
     }
     Ok(())
-}
-
-/// The group above a path, made if it is not there yet.
-fn parent(path: &str, scenario: &mut Scenario, names: &mut Names) -> Option<GroupId> {
-    let (above, _) = path.rsplit_once('/')?;
-    if let Some(&known) = names.groups.get(above) {
-        return Some(known);
-    }
-    let parent = parent(above, scenario, names);
-    let settings = GroupSettings::default();
-    Some(push(
-        GroupSpec { path: above.to_string(), parent, settings, cpus: None, later: false },
-        scenario,
-        names,
-    ))
-}
-
-fn push(group: GroupSpec, scenario: &mut Scenario, names: &mut Names) -> GroupId {
-    let id = GroupId(scenario.groups.len() as u32);
-    names.groups.insert(group.path.clone(), id);
-    scenario.groups.push(group);
-    id
 }
 
 fn settings(group: &GroupSection) -> Result<GroupSettings, String> {

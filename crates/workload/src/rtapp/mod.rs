@@ -135,6 +135,7 @@ fn place(files: &[(String, String)], mut line: usize) -> (&str, usize) {
 /// What the tasks of a file share.
 struct Shared {
     scenario: Scenario,
+    groups: BTreeMap<String, GroupId>,
     locks: BTreeMap<String, LockId>,
     conds: BTreeMap<String, CondId>,
     barriers: BTreeMap<String, BarrierId>,
@@ -255,6 +256,7 @@ fn read(document: &Node, origin: &str, duration: Option<DurationNs>, version: Ve
     let mut shared = Shared {
         scenario: Scenario::empty("rt-app", End::AllExit),
         locks: BTreeMap::new(),
+        groups: BTreeMap::new(),
         conds: BTreeMap::new(),
         barriers: BTreeMap::new(),
         semaphores: BTreeMap::new(),
@@ -461,7 +463,7 @@ fn group(shared: &mut Shared, node: &Node, path: &str) -> Outcome<Option<GroupId
         return fault(node, path, format!("'{name}' is no path from the root, such as /a/b"));
     };
     check_path(name).or_else(|why| fault(node, path, why))?;
-    Ok(Some(shared.scenario.group_at(name)))
+    Ok(Some(shared.scenario.group_at(name, &mut shared.groups)))
 }
 
 /// The slice that a task of the fair class asks for, which is what `dl-runtime` or the event `runtime` sets.

@@ -296,35 +296,29 @@ impl Kernel {
     /// A task that stays queued falls asleep, or wakes up (`set_delayed()`, `clear_delayed()`).
     #[inline(always)]
     pub(crate) fn fair_count_awake(&mut self, cpu: CpuId, task: TaskId, awake: bool) {
-        let group = self.fair_group(task);
-        if group.is_some() {
-            self.count_awake_in(cpu, group, awake);
-        }
-    }
-
-    #[inline(never)]
-    fn count_awake_in(&mut self, cpu: CpuId, group: Option<GroupIx>, awake: bool) {
-        let mut levels = self.fair_levels(group);
-        while let Some(group) = levels.up(self) {
-            let rq = self.fair_groups.rq(group, cpu);
-            if awake { rq.runnable += 1 } else { rq.runnable -= 1 }
-        }
+        self.in_groups(cpu, task, |rq| if awake { rq.runnable += 1 } else { rq.runnable -= 1 });
     }
 
     /// The task begins or stops to run: its groups do.
     #[inline(always)]
     pub(crate) fn fair_mark_running(&mut self, cpu: CpuId, task: TaskId, running: bool) {
+        self.in_groups(cpu, task, |rq| rq.running = running);
+    }
+
+    /// Does something to the queues of a task's groups on a CPU, from its own up.
+    #[inline(always)]
+    fn in_groups(&mut self, cpu: CpuId, task: TaskId, body: impl Fn(&mut GroupRq)) {
         let group = self.fair_group(task);
         if group.is_some() {
-            self.mark_groups_running(cpu, group, running);
+            self.in_levels(cpu, group, body);
         }
     }
 
     #[inline(never)]
-    fn mark_groups_running(&mut self, cpu: CpuId, group: Option<GroupIx>, running: bool) {
+    fn in_levels(&mut self, cpu: CpuId, group: Option<GroupIx>, body: impl Fn(&mut GroupRq)) {
         let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
-            self.fair_groups.rq(group, cpu).running = running;
+            body(self.fair_groups.rq(group, cpu));
         }
     }
 
@@ -412,15 +406,9 @@ impl Kernel {
 
     /// The averages of a group's queue, of its entity, and what has to follow above.
     fn track_group(&mut self, cpu: CpuId, group: GroupIx) {
-        let now = self.ctx.now;
-        let above = self.above(group);
-        let part = self.fair_groups.get_mut(group);
-        let rq = &mut part.rqs[cpu.index()];
-        let since =
-            Since { load: rq.load >> WEIGHT_SHIFT, runnable: u64::from(rq.runnable), running: rq.running };
-        rq.averages.update(now.0, since, 1);
-        part.tell(cpu, now);
-        let rq = &mut part.rqs[cpu.index()];
+        let (now, above) = (self.ctx.now, self.above(group));
+        self.track_rq(cpu, Some(group));
+        let rq = self.fair_groups.rq(group, cpu);
         let entity = &mut rq.entity;
         let weight = entity.weight >> WEIGHT_SHIFT;
         let since = Since {
@@ -431,7 +419,7 @@ impl Kernel {
         entity.averages.update(now.0, since, weight);
         let (mut entity, queue, load) = (rq.entity, rq.averages, rq.load >> WEIGHT_SHIFT);
         let moved = rq.moved.take();
-        self.track_above(cpu, above);
+        self.track_rq(cpu, above);
         let averages = self.fair_averages(above, cpu);
         if !std::mem::replace(&mut entity.attached, true) {
             entity.averages.align(averages);
@@ -445,8 +433,8 @@ impl Kernel {
         self.fair_groups.rq(group, cpu).entity = entity;
     }
 
-    /// The averages of a queue itself.
-    fn track_above(&mut self, cpu: CpuId, group: Option<GroupIx>) {
+    /// The averages of the queue of a group, or of the root, itself.
+    fn track_rq(&mut self, cpu: CpuId, group: Option<GroupIx>) {
         let now = self.ctx.now;
         let Some(group) = group else { return self.track_queue(cpu) };
         let part = self.fair_groups.get_mut(group);
@@ -567,7 +555,7 @@ impl Kernel {
         self.task_mut(task).group = to;
         let group = self.fair_group(task);
         self.fair_groups_ready(group);
-        self.track_above(cpu, group);
+        self.track_rq(cpu, group);
         self.track_attach(cpu, task);
     }
 }
