@@ -1,6 +1,7 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
+use crate::state::subs::SchedIx;
 use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{DEFAULT_WEIGHT, GroupId, GroupSettings, GroupSpec, Quota};
 use std::sync::Arc;
@@ -121,6 +122,8 @@ pub struct Group {
     pub knobs: GroupKnobs,
     /// `ops.cgroup_init()` has succeeded, or would have (`SCX_TG_INITED`).
     pub inited: bool,
+    /// The scheduler of its tasks.
+    pub sched: SchedIx,
     /// Its place among the groups of its parent.
     place: u32,
     /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
@@ -142,6 +145,7 @@ impl Group {
             id: 1,
             knobs: GroupKnobs::default(),
             inited: false,
+            sched: SchedIx::ROOT,
             place: 0,
             left: 0,
             children: Vec::new(),
@@ -160,6 +164,7 @@ impl Group {
             id: 0,
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
+            sched: SchedIx::ROOT,
             place: 0,
             left: 0,
             children: Vec::new(),
@@ -203,6 +208,7 @@ impl Groups {
         (entry.life, entry.id, entry.knobs) = (GroupLife::Online, self.last_id, GroupKnobs::default());
         let place = entry.place as usize;
         let Some(parent) = entry.parent else { return };
+        self.all[group.index()].sched = self.all[parent.index()].sched;
         let siblings = &mut self.all[parent.index()].children;
         siblings[place..].rotate_left(1);
         let moved = siblings[place..].to_vec();
