@@ -163,6 +163,19 @@ pub struct ExitRecord {
     pub after: Option<DurationNs>,
 }
 
+/// A sub-scheduler that was to be attached to a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubRecord {
+    /// The group, from below the root.
+    pub group: String,
+    /// The scheduler, as the user named it.
+    pub scheduler: String,
+    /// Why it was not attached: the kernel's errno. Nothing if the attempt was made.
+    pub refused: Option<i32>,
+    /// How it left.
+    pub exit: ExitRecord,
+}
+
 /// One task of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskRecord {
@@ -340,6 +353,8 @@ pub struct RunRecord {
     pub tasks: Vec<TaskRecord>,
     /// The groups of the workload (cgroup v2), parents first.
     pub groups: Vec<GroupRecord>,
+    /// The sub-schedulers that were to be attached, in the order in which they were named.
+    pub subs: Vec<SubRecord>,
     /// How long tasks waited for a CPU: all, then by group, process and task. Empty where it was not
     /// looked at.
     pub task_waits: Vec<WaitRecord>,

@@ -13,6 +13,7 @@ pub mod own_loader;
 pub mod run_prog;
 pub mod spares;
 pub mod state;
+pub mod subs;
 pub mod swap_scope;
 pub(crate) mod swap_table;
 
@@ -34,6 +35,7 @@ use spares::Spares;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use subs::Sub;
 
 /// The name of the kernel's own fair class.
 pub const FAIR: &str = "eevdf";
@@ -72,6 +74,8 @@ pub struct Scheduler {
     pub timed_programs: Vec<TimedProgram>,
     /// `--attach-at` and `--detach-at`.
     pub presence: Presence,
+    /// The sub-schedulers of `--sub`.
+    pub subs: Vec<Sub>,
 }
 
 impl Scheduler {
@@ -95,6 +99,7 @@ impl Scheduler {
             programs: Vec::new(),
             timed_programs: Vec::new(),
             presence: Presence::default(),
+            subs: Vec::new(),
         };
         if name == FAIR {
             return Ok(found(None));
