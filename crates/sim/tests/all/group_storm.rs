@@ -71,8 +71,8 @@ fn more_queues_than_there_is_room_for_are_refused() {
     );
     let scenario = file::parse(&text, "wide.toml").unwrap();
     let error = run::<Minimal>(&config(1_024, 1), &scenario, Class::Fair)
-        .err()
-        .expect("5,120,000 queues")
+        .map(|_| ())
+        .expect_err("5,120,000 queues")
         .to_string();
     assert_eq!(
         error,
