@@ -1,6 +1,7 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
+use crate::state::subs::SchedIx;
 use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{DEFAULT_WEIGHT, GroupId, GroupSettings, GroupSpec, Quota};
 use std::collections::BTreeMap;
@@ -124,6 +125,8 @@ pub struct Group {
     pub inited: bool,
     /// The CPUs that its tasks may use (`cpuset.cpus.effective`); those of the machine at the root.
     pub(crate) effective: Arc<CpuMask>,
+    /// The scheduler of its tasks.
+    pub sched: SchedIx,
     /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
     pub(crate) left: i64,
     /// The groups in it that exist, by number: in the order in which they were made.
@@ -144,6 +147,7 @@ impl Group {
             knobs: GroupKnobs::default(),
             inited: false,
             effective: cpus,
+            sched: SchedIx::ROOT,
             left: 0,
             children: BTreeMap::new(),
         }
@@ -163,6 +167,7 @@ impl Group {
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
             effective: within(spec.cpus.as_ref(), &above.effective),
+            sched: SchedIx::ROOT,
             left: 0,
             children: BTreeMap::new(),
         }
@@ -216,6 +221,8 @@ impl Groups {
         let entry = &mut self.all[group.index()];
         debug_assert!(!entry.life.exists(), "a group that exists is not made");
         (entry.life, entry.knobs) = (GroupLife::Online, GroupKnobs::default());
+        let parent = entry.parent.unwrap_or(GroupIx::ROOT);
+        self.all[group.index()].sched = self.get(parent).sched;
         self.number(group);
         self.settle_cpus(group);
     }

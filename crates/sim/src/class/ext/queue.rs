@@ -9,6 +9,7 @@ use crate::state::kernel::Deferred;
 use crate::state::ops::OpKind;
 use crate::state::order::Place;
 use crate::state::rq::Served;
+use crate::state::subs::SchedIx;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
@@ -127,12 +128,19 @@ impl Kernel {
 
     /// The global queue of the node of `cpu`.
     pub(crate) fn dsq_global(&self, cpu: CpuId) -> DsqIx {
-        DsqIx(self.cpus.len() as u32 + self.cpus[cpu.index()].node)
+        let node = self.cpus[cpu.index()].node;
+        if self.subs.at != SchedIx::ROOT {
+            return self.dsq_of_sub(Some(node), None);
+        }
+        DsqIx(self.cpus.len() as u32 + node)
     }
 
     /// The bypass queue of `cpu`.
     pub(crate) fn dsq_bypass(&self, cpu: CpuId) -> DsqIx {
         debug_assert!(cpu.index() < self.cpus.len(), "{cpu} is a CPU of the machine");
+        if self.subs.at != SchedIx::ROOT {
+            return self.dsq_of_sub(None, Some(cpu));
+        }
         DsqIx(self.cpus.len() as u32 + self.nr_nodes + cpu.0)
     }
 
@@ -148,10 +156,10 @@ impl Kernel {
 
     #[inline(always)]
     pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
-        if let Some(&ix) = usize::try_from(id.0).ok().and_then(|id| self.scx.dsq_small.get(id)) {
+        if let Some(&ix) = usize::try_from(id.0).ok().and_then(|id| self.sched.dsq_small.get(id)) {
             return (ix != 0).then_some(DsqIx(ix));
         }
-        self.scx.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
+        self.sched.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
     }
 
     /// Takes the lock of a queue; a local one is guarded by that of the run queue.
@@ -194,7 +202,7 @@ impl Kernel {
     /// Leaves an `ops.dequeue()` call behind, if the scheduler has that.
     #[inline]
     fn tell_dequeue(&mut self, task: TaskId, deq_flags: u64) {
-        if self.scx.present.has(OpKind::Dequeue) {
+        if self.sched.present.has(OpKind::Dequeue) {
             self.defer(Deferred::Dequeue(task, deq_flags));
         }
     }
@@ -221,7 +229,11 @@ impl Kernel {
 
     /// The same for the local queue of a CPU, with flags that suit it.
     #[inline(always)]
-    fn enqueue_local(&mut self, cpu: CpuId, task: TaskId, insert: Insert) {
+    fn enqueue_local(&mut self, cpu: CpuId, task: TaskId, mut insert: Insert) {
+        if self.subs.at != SchedIx::ROOT && !self.resolve_local(cpu, task, &mut insert) {
+            self.reject(cpu, task, insert);
+            return;
+        }
         let (ix, flags) = (self.dsq_local(cpu), insert.flags);
         assert!(self.task(task).cpu == cpu, "a local queue holds its CPU's tasks");
         let custody = Custody { keeps: false, immed: flags & SCX_ENQ_IMMED != 0 };
@@ -229,6 +241,12 @@ impl Kernel {
             self.count_immediate(cpu, ix, flags);
         }
         self.local_post_enqueue(cpu, task, flags);
+    }
+
+    /// Links a task to a queue that is no local one and has no lock of its own, without custody.
+    #[cold]
+    pub(crate) fn insert_rejected(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
+        self.insert(ix, SCX_DSQ_REJECT, task, insert, Custody { keeps: false, immed: false });
     }
 
     /// Links a task to a queue; true if it must run at once.
@@ -407,7 +425,7 @@ impl Kernel {
     #[inline]
     fn can_run_where_online(&mut self, cpu: CpuId, enforce: bool) -> bool {
         let online = self.is_online(cpu);
-        self.scx.events.dispatch_local_dsq_offline += u64::from(enforce && !online);
+        self.sched.events.dispatch_local_dsq_offline += u64::from(enforce && !online);
         online
     }
 
@@ -420,7 +438,7 @@ impl Kernel {
         }
         self.dsq_lock(ix);
         let mut at = self.dsq(ix).head;
-        let aborting = self.scx.exit.is_some() && self.dsq(ix).id != SCX_DSQ_BYPASS;
+        let aborting = self.sched.exit.is_some() && self.dsq(ix).id != SCX_DSQ_BYPASS;
         while let Some(task) = at.filter(|_| !aborting) {
             let entry = self.task(task);
             at = entry.scx.dsq_next;
@@ -478,9 +496,13 @@ impl Kernel {
 
     /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task
     /// is still the one that was meant.
-    pub(crate) fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::scx::DispatchEntry) {
+    pub(crate) fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::sched::DispatchEntry) {
         let Some(task) = self.get_task(entry.task) else { return };
         if task.scx.ops_state != OpsState::Queued || task.scx.ops_qseq != entry.qseq {
+            return;
+        }
+        if self.is_elsewhere(entry.task) {
+            self.sched.events.insert_not_owned += 1;
             return;
         }
         let home = task.cpu;
@@ -538,7 +560,7 @@ impl Kernel {
     /// `scx_flush_dispatch_buf()`: finishes the inserts of `ops.dispatch()` on `cpu`.
     #[inline]
     pub(crate) fn flush_dispatch_buffer(&mut self, cpu: CpuId) {
-        if !self.scx.buffer.is_empty() {
+        if !self.sched.buffer.is_empty() {
             self.finish_dispatches(cpu);
         }
     }
@@ -546,12 +568,12 @@ impl Kernel {
     #[inline(never)]
     fn finish_dispatches(&mut self, cpu: CpuId) {
         let (mut at, site) = (0, self.ctx.site);
-        while let Some(&entry) = self.scx.buffer.get(at) {
+        while let Some(&entry) = self.sched.buffer.get(at) {
             self.finish_dispatch(cpu, entry);
             at += 1;
         }
         self.ctx.site = site;
-        self.scx.nr_dispatched += at as u32;
-        self.scx.buffer.clear();
+        self.sched.nr_dispatched += at as u32;
+        self.sched.buffer.clear();
     }
 }
