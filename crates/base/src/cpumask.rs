@@ -10,7 +10,7 @@ pub const MAX_CPUS: usize = 4096;
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of CPUs, bit `n` of word `n / 64` for CPU `n`, as the kernel's cpumask.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuMask {
     words: [u64; WORDS],
 }

@@ -112,10 +112,10 @@ impl<S: SchedExt> Sim<S> {
 
     /// `sched_setaffinity()`: nothing changes where the task's group has none of these CPUs.
     fn ask_for_cpus(&mut self, task: TaskId, mask: CpuMask) {
-        let allowed = self.k.group_cpus(self.k.task_group(task));
-        if !mask.and(&allowed).is_empty() {
+        let both = mask.and(self.k.group_cpus(self.k.task_group(task)));
+        if !both.is_empty() {
             self.k.task_mut(task).user_cpus = Some(Arc::new(mask));
-            self.set_affinity(task, &mask.and(&allowed));
+            self.set_affinity(task, &both);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::state::task::{RunState, Task};
 use schedlab_base::TaskId;
 use schedlab_trace::ExitKind;
 use schedlab_workload::{DEFAULT_WEIGHT, GroupChange, GroupSettings};
+use std::collections::BTreeSet;
 
 impl<S: SchedExt> Sim<S> {
     /// Does to a group what a program asks for; nothing if the group is not there.
@@ -35,10 +36,11 @@ impl<S: SchedExt> Sim<S> {
         self.k.groups.appear(group);
         self.show_group(group);
         if self.k.scx.groups && self.init_group(group).is_err() {
-            self.k.groups.get_mut(group).life = before;
+            self.k.groups.vanish(group, before);
             self.hide_group(group);
             return;
         }
+        self.k.fair_cpus_changed(&[group]);
         self.trace(TracePointKind::CgroupMkdir, || TracePoint::CgroupMkdir { group });
         let GroupSettings { weight, quota, burst, idle } = self.k.groups.get(group).settings;
         self.tell_weight(group, weight);
@@ -90,20 +92,25 @@ impl<S: SchedExt> Sim<S> {
 
     /// The tasks of a group and of those below it may use other CPUs.
     fn cpuset_changed(&mut self, group: GroupIx) {
-        self.k.fair_cpus_changed(group);
-        let groups = &self.k.groups;
-        let below = |task: &&Task| groups.is_below(task.group, group) && task.state != RunState::Dead;
-        let tasks: Vec<TaskId> = self.k.live_tasks().filter(below).map(|task| task.id).collect();
+        let changed = self.k.groups.settle_cpus_below(group);
+        self.k.fair_cpus_changed(&changed);
+        let changed: BTreeSet<GroupIx> =
+            changed.into_iter().filter(|&group| self.k.groups.get(group).tasks > 0).collect();
+        if changed.is_empty() {
+            return;
+        }
+        let in_them = |task: &&Task| task.state != RunState::Dead && changed.contains(&task.group);
+        let tasks: Vec<TaskId> = self.k.live_tasks().filter(in_them).map(|task| task.id).collect();
         tasks.into_iter().for_each(|task| self.follow_cpuset(task));
     }
 
     /// Removes a group that is to go, if no task is left in it.
     fn remove_if_empty(&mut self, group: GroupIx) {
-        let entry = self.k.groups.get_mut(group);
+        let entry = self.k.groups.get(group);
         if entry.life != GroupLife::Emptying || entry.tasks > 0 {
             return;
         }
-        entry.life = GroupLife::Gone;
+        self.k.groups.vanish(group, GroupLife::Gone);
         self.shoot_down_sub(group);
         self.trace(TracePointKind::CgroupRmdir, || TracePoint::CgroupRmdir { group });
         if self.k.scx.groups {

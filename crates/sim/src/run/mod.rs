@@ -7,13 +7,11 @@ mod stuck;
 
 use crate::Kernel;
 use crate::class::ext::sub::SubOutcome;
-use crate::class::fair::group::FairGroups;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
-use crate::state::group::{GroupIx, Groups};
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
@@ -217,6 +215,7 @@ fn whole<S: SchedExt>(
         .validate()
         .map_err(|error| SimError::Refused(format!("machine {}: {error}", config.machine.name)))?;
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
+    groups::check_queues(config, scenario)?;
     check_affinities(config, scenario)?;
     check_hotplug(config, scenario)?;
     match &class {
@@ -242,7 +241,7 @@ fn whole<S: SchedExt>(
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
     sim.k.descriptors = Descriptors::new(scenario);
-    make_groups(&mut sim.k, scenario);
+    groups::make(&mut sim.k, scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
@@ -283,13 +282,6 @@ fn whole<S: SchedExt>(
     let result = sim.finish(before, end);
     // Callbacks of the end may have been left out.
     if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
-}
-
-/// The groups that a scenario begins with.
-fn make_groups(k: &mut Kernel, scenario: &Scenario) {
-    k.groups = Groups::new(&scenario.groups);
-    k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
-    k.fair_cpus_changed(GroupIx::ROOT);
 }
 
 /// A kernel that has no sched_ext loads no scheduler.

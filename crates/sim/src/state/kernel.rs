@@ -243,6 +243,7 @@ impl Kernel {
     pub(crate) fn new(config: &crate::Config) -> Kernel {
         let (machine, online) = (config.machine.clone(), config.machine.all_cpus());
         let topology = Topology::new(&machine, &online);
+        let groups = Groups::new(&[], topology.machine.clone());
         let (cpus, nr_nodes) = (Cpu::all(&machine), topology.node_masks.len() as u32);
         let ctx = Context::start();
         Kernel {
@@ -300,7 +301,7 @@ impl Kernel {
             dl_admitted: Admitted::default(),
             refusal: None,
             held: Held::default(),
-            groups: Groups::new(&[]),
+            groups,
             fair_groups: FairGroups::default(),
             machine,
             cpus,
