@@ -478,6 +478,8 @@ pub(crate) fn ops_info(
         dispatch_max_batch: number("dispatch_max_batch") as u32,
         exit_dump_len: number("exit_dump_len").min(1 << 20) as u32,
         hotplug_seq: number("hotplug_seq"),
+        rescue_bandwidth_ppt: bandwidth as u32,
+        rescue_quantum_us: quantum as u32,
         cid_form,
         present,
     })

@@ -102,6 +102,8 @@ pub const SCX_DSQ_LOCAL: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 2);
 pub const SCX_DSQ_BYPASS: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 3);
 /// The queue of tasks that a sub-scheduler may not have on a local one.
 pub const SCX_DSQ_REJECT: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 4);
+/// The queue of tasks that wait to be rescued.
+pub const SCX_DSQ_RESCUE: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 5);
 /// OR a CPU number to it: that CPU's local queue.
 pub const SCX_DSQ_LOCAL_ON: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | SCX_DSQ_FLAG_LOCAL_ON);
 /// The CPU number within a [`SCX_DSQ_LOCAL_ON`] id.

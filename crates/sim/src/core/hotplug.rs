@@ -86,6 +86,9 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.subs_hotplug(cpu, online);
+        if !online {
+            self.rescue_flush(cpu);
+        }
         let op = if online { OpKind::CpuOnline } else { OpKind::CpuOffline };
         if !self.has(op) {
             let going = if online { "online" } else { "offline" };

@@ -50,6 +50,8 @@ pub(crate) enum Event {
     Detach,
     /// The helper thread that removes a scheduler runs.
     Disable,
+    /// The timer of a CPU's rescue.
+    Rescue { cpu: CpuId },
     /// A sub-scheduler of the run is attached.
     AttachSub { number: u32 },
     /// The helper thread that removes a sub-scheduler runs.
@@ -70,6 +72,7 @@ impl Event {
             Event::Detach => (3, 2),
             Event::AttachSub { number } => (3, 3 + 2 * number),
             Event::DisableSub { sub } => (3, 4 + 2 * sub),
+            Event::Rescue { cpu } => (9, u32::MAX - cpu.0),
             Event::Pass { cpu } => (4, cpu.0),
             Event::Late { cpu } => (5, cpu.0),
             Event::Tick { cpu } => (6, cpu.0),
@@ -125,6 +128,7 @@ impl Event {
                 | Event::User { .. }
                 | Event::Attach
                 | Event::AttachSub { .. }
+                | Event::Rescue { .. }
                 | Event::Detach
         )
     }

@@ -81,6 +81,15 @@ impl<S: SchedExt> Sim<S> {
                     self.interrupt(CpuId(0), time, if attach { Sim::attach_late } else { Sim::detach });
                 }
             }
+            Event::Rescue { cpu } => {
+                if !self.postponed(cpu, time, event) {
+                    self.interrupt(cpu, time, |sim| {
+                        sim.k.charge(sim.k.machine.costs.interrupt);
+                        sim.rescue_timer(cpu);
+                        sim.run_deferred();
+                    });
+                }
+            }
             Event::AttachSub { number } => {
                 if !self.postponed(CpuId(0), time, event) {
                     self.interrupt(CpuId(0), time, |sim| sim.attach_sub(number as usize));

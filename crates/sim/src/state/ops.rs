@@ -117,6 +117,10 @@ pub struct OpsInfo {
     pub exit_dump_len: u32,
     /// `ops.hotplug_seq`: how often CPUs had come and gone when it was opened; 0 does not matter.
     pub hotplug_seq: u64,
+    /// `ops.rescue_bandwidth_ppt` and `ops.rescue_quantum_us`; zero stands for the kernel's defaults.
+    pub rescue_bandwidth_ppt: u32,
+    #[allow(missing_docs, reason = "documented with the one before")]
+    pub rescue_quantum_us: u32,
     /// The scheduler speaks of cids (`struct sched_ext_ops_cid`).
     pub cid_form: bool,
     /// The callbacks that exist.

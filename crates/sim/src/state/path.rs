@@ -167,7 +167,7 @@ impl crate::Kernel {
             }
             match class {
                 Some((curr, SchedClass::Ext)) => {
-                    if kick.flags & SCX_KICK_PREEMPT != 0 {
+                    if kick.flags & SCX_KICK_PREEMPT != 0 && self.may_cut(curr) {
                         self.task_mut(curr).set_slice(0);
                     }
                     self.resched_curr(target);

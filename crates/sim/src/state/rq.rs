@@ -103,6 +103,9 @@ impl Kernel {
             entry.set_slice(entry.scx.slice.saturating_sub(delta));
         }
         let cpu = entry.cpu;
+        if self.is_rescued(task, cpu) {
+            self.rescue_charge(cpu, task, delta);
+        }
         self.server_update(cpu, Served::Ext, delta);
     }
 

@@ -30,6 +30,7 @@ pub struct EventCounters {
     pub sub_kick_denied: u64,
     pub sub_reenq_denied: u64,
     pub sub_cidperf_denied: u64,
+    pub sub_rescue: u64,
 }
 
 impl EventCounters {
@@ -56,7 +57,7 @@ impl EventCounters {
             ("SCX_EV_SUB_KICK_DENIED", self.sub_kick_denied),
             ("SCX_EV_SUB_REENQ_DENIED", self.sub_reenq_denied),
             ("SCX_EV_SUB_CIDPERF_DENIED", self.sub_cidperf_denied),
-            ("SCX_EV_SUB_RESCUE", 0),
+            ("SCX_EV_SUB_RESCUE", self.sub_rescue),
         ]
     }
 }

@@ -3,6 +3,7 @@
 //! The scheduler at hand, whose callback runs or whose task is dealt with, is [`Kernel::sched`]. The others are kept here.
 //! Programs name CPUs by cid; here they are CPUs.
 
+use crate::class::ext::rescue::{Rescue, RescueKnobs};
 use crate::state::dsq::{Dsq, DsqIx};
 use crate::state::group::GroupIx;
 use crate::state::kernel::Kernel;
@@ -67,8 +68,20 @@ pub(crate) struct SubCpu {
     pub(crate) reported: u8,
     /// It is owed an `ops.update_idle()`.
     pub(crate) renotify: bool,
+    /// CPU time of rescues, which counts half after a time, as of this jiffy (`rescue_avg`, `rescue_avg_at`).
+    pub(crate) rescued: u64,
+    rescued_at: u64,
     /// Passes of `ops.dispatch()` as the host of tasks whose own scheduler is bypassed.
     pub(crate) hosted: u32,
+}
+
+impl SubCpu {
+    /// `scx_rescue_decay_avg()`.
+    pub(crate) fn decay_rescued(&mut self, jiffy: u64, halflife: u64) {
+        let halves = jiffy.saturating_sub(self.rescued_at) / halflife.max(1);
+        self.rescued = self.rescued.checked_shr(halves.min(64) as u32).unwrap_or(0);
+        self.rescued_at += halves * halflife;
+    }
 }
 
 /// A scheduler of the tree.
@@ -120,6 +133,9 @@ pub(crate) struct Subs {
     pub(crate) reenqueue: Vec<Vec<(SchedIx, bool)>>,
     /// The first queue of tasks that may not be on a local one; there is one for each CPU.
     first_reject: u32,
+    /// By CPU.
+    pub(crate) rescue: Vec<Rescue>,
+    pub(crate) rescue_knobs: RescueKnobs,
     /// The task that ran before the pass through `ops.dispatch()` (`sub_dispatch_prev`).
     pub(crate) dispatch_prev: Option<TaskId>,
     /// A sub-scheduler's exit was claimed.
@@ -171,6 +187,11 @@ impl Kernel {
         self.subs.reenqueue = vec![Vec::new(); cpus];
         self.subs.first_reject = self.dsqs.len() as u32;
         self.dsqs.extend((0..cpus).map(|_| Dsq::new(crate::flags::SCX_DSQ_REJECT, None)));
+        self.dsqs.extend((0..cpus).map(|_| Dsq::new(crate::flags::SCX_DSQ_RESCUE, None)));
+        self.subs.rescue = vec![Rescue::default(); cpus];
+        let tick = self.machine.tick_period();
+        let knobs = self.sched.info.as_ref().map(|info| RescueKnobs::new(info, tick));
+        self.subs.rescue_knobs = knobs.unwrap_or_default();
         self.subs.many = true;
     }
 
@@ -304,6 +325,11 @@ impl Kernel {
     /// The bypass queue of a CPU that belongs to the scheduler at hand.
     pub(crate) fn own_bypass_queue(&self, cpu: CpuId) -> DsqIx {
         DsqIx(self.subs.node(self.subs.at).first_bypass + cpu.0)
+    }
+
+    /// The queue of the tasks that wait for a rescue on a CPU.
+    pub(crate) fn dsq_rescue(&self, cpu: CpuId) -> DsqIx {
+        DsqIx(self.subs.first_reject + self.cpus.len() as u32 + cpu.0)
     }
 
     /// The queue of the tasks that may not be on the local queue of a CPU.

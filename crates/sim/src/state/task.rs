@@ -106,6 +106,8 @@ pub struct ScxEntity {
     /// The capabilities that were missing for a local queue, and of which CPU, when it was last rejected
     /// (`reenq_reason_caps`, `reenq_reason_cid`).
     pub reenq_reason: (u8, CpuId),
+    /// When it began to wait for a rescue.
+    pub(crate) rescue_at: TimeNs,
 }
 
 impl ScxEntity {
@@ -126,6 +128,7 @@ impl ScxEntity {
             },
             tid: u64::from(task.0) + 1,
             reenq_reason: (0, CpuId(0)),
+            rescue_at: TimeNs::ZERO,
             ddsp_slice: 0,
             ddsp_vtime: 0,
             dsq: None,

@@ -417,9 +417,24 @@ impl Kernel {
 
     /// `scx_bpf_task_set_slice()` for a task that the scheduler has.
     pub fn task_set_slice(&mut self, task: TaskId, slice: u64) -> bool {
+        if self.subs.many && !self.may_set_slice(task, slice) {
+            return true;
+        }
         let Some(entry) = self.tasks.get_mut(task) else { return false };
         entry.set_slice(slice);
         true
+    }
+
+    /// A sub-scheduler makes no slice longer on a CPU that it does not have, and one that is protected stays as it is.
+    #[cold]
+    fn may_set_slice(&mut self, task: TaskId, slice: u64) -> bool {
+        let Some(entry) = self.get_task(task) else { return true };
+        let (longer, cpu) = (slice > entry.scx.slice, entry.cpu);
+        if longer && self.missing_caps(cpu, CAP_ENQ_IMMED) != 0 {
+            self.sched.events.slice_denied += 1;
+            return false;
+        }
+        self.may_cut(task)
     }
 
     /// `scx_bpf_task_set_dsq_vtime()` for a task that the scheduler has.

@@ -11,6 +11,7 @@ pub(crate) mod kfunc;
 pub(crate) mod life;
 mod past;
 pub(crate) mod queue;
+pub(crate) mod rescue;
 pub(crate) mod sub;
 
 use crate::class::ext::queue::Insert;
@@ -236,6 +237,9 @@ impl<S: SchedExt> Sim<S> {
         entry.set_scx_flags(others | sleeps);
         self.k.count_running(cpu, SchedClass::Ext, false);
         self.k.dispatch_dequeue(task);
+        if flags & DEQUEUE_SAVE == 0 || !running {
+            self.k.slice_ended(task);
+        }
         self.clear_direct(task);
     }
 
@@ -258,9 +262,10 @@ impl<S: SchedExt> Sim<S> {
         while let Some(task) = at {
             let scx = &self.k.task(task).scx;
             at = scx.dsq_next;
-            let immed = scx.flags & SCX_TASK_IMMED != 0 && !(first && open);
+            let rescued = self.k.is_rescued(task, cpu);
+            let immed = scx.flags & SCX_TASK_IMMED != 0 && !(first && open) && !rescued;
             first = false;
-            if immed || any {
+            if immed || any && !rescued {
                 tasks.push((task, immed));
             }
         }
@@ -342,6 +347,7 @@ impl<S: SchedExt> Sim<S> {
         if verdict == Verdict::Prev {
             let prev = prev.expect("only a task is kept");
             if self.k.task(prev).scx.slice == 0 {
+                self.k.slice_ended(prev);
                 self.ext_refill(prev);
             }
             return Some(prev);
@@ -542,14 +548,41 @@ impl<S: SchedExt> Sim<S> {
     fn ext_put_prev_here(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         self.k.cpu_mut(cpu).kick_sync += 1;
         self.k.scx_update_curr(task);
+        let kept = self.k.subs.many && self.ext_slice_over(cpu, task);
         if self.is_queued(Some(task)) {
             if self.has(OpKind::Stopping) {
                 self.call(OpKind::Stopping, Some(task), Some(cpu), |ops, k| ops.stopping(k, task, true));
             }
             self.ext_set_runnable(task);
-            self.ext_put_queued(cpu, task, next);
+            if self.k.is_rescued(task, cpu) {
+                self.ext_put_rescued(cpu, task, kept);
+            } else {
+                self.ext_put_queued(cpu, task, next);
+            }
         }
         self.ext_release_cpu(cpu, next);
+    }
+
+    /// The slice of a task that is put may be over, and with it its rescue; true if that goes on.
+    #[cold]
+    fn ext_slice_over(&mut self, cpu: CpuId, task: TaskId) -> bool {
+        if self.k.task(task).scx.slice != 0 {
+            return false;
+        }
+        let kept = self.k.is_rescued(task, cpu) && self.k.rescue_keep(cpu, task);
+        if !kept {
+            self.k.slice_ended(task);
+        }
+        kept
+    }
+
+    /// A task that is being rescued stays on the local queue: behind what has preempted it, or in front.
+    #[cold]
+    fn ext_put_rescued(&mut self, cpu: CpuId, task: TaskId, kept: bool) {
+        let flags = SCX_ENQ_IGNORE_CAPS | if kept { 0 } else { SCX_ENQ_HEAD };
+        let local = self.k.dsq_local(cpu);
+        self.k.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });
+        self.run_deferred();
     }
 
     /// Where a preempted task goes: with slice left to the head of the local queue,
@@ -625,6 +658,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.is_elsewhere(task) {
             return self.with_sched_of(task, |sim| sim.ext_yield(cpu, task));
         }
+        self.k.slice_ended(task);
         if self.has(OpKind::Yield) {
             self.call(OpKind::Yield, Some(task), Some(cpu), |ops, k| ops.yield_task(k, task, None));
         } else {

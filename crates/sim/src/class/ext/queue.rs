@@ -231,7 +231,6 @@ impl Kernel {
     #[inline(always)]
     fn enqueue_local(&mut self, cpu: CpuId, task: TaskId, mut insert: Insert) {
         if self.subs.at != SchedIx::ROOT && !self.resolve_local(cpu, task, &mut insert) {
-            self.reject(cpu, task, insert);
             return;
         }
         let (ix, flags) = (self.dsq_local(cpu), insert.flags);
@@ -245,8 +244,8 @@ impl Kernel {
 
     /// Links a task to a queue that is no local one and has no lock of its own, without custody.
     #[cold]
-    pub(crate) fn insert_rejected(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
-        self.insert(ix, SCX_DSQ_REJECT, task, insert, Custody { keeps: false, immed: false });
+    pub(crate) fn insert_stranded(&mut self, ix: DsqIx, id: DsqId, task: TaskId, insert: Insert) {
+        self.insert(ix, id, task, insert, Custody { keeps: false, immed: false });
     }
 
     /// Links a task to a queue; true if it must run at once.
@@ -319,12 +318,20 @@ impl Kernel {
             None => self.resched_curr(cpu),
             Some(curr) => {
                 let preempt = flags & SCX_ENQ_PREEMPT != 0 && curr != task;
-                if preempt && self.task(curr).class == SchedClass::Ext {
+                if preempt && self.task(curr).class == SchedClass::Ext && self.may_cut(curr) {
                     self.task_mut(curr).set_slice(0);
                     self.resched_curr(cpu);
                 }
             }
         }
+    }
+
+    /// The slice of a task may be changed by schedulers; counted if not.
+    #[inline(always)]
+    pub(crate) fn may_cut(&mut self, task: TaskId) -> bool {
+        let protected = self.is_protected(task);
+        self.sched.events.slice_denied += u64::from(protected);
+        !protected
     }
 
     /// `rq_is_open()`: can a sched_ext task start on `cpu` at once?

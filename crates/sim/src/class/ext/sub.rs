@@ -313,6 +313,12 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.requeue_waiting_of(&below);
+        let running: Vec<TaskId> = self.k.online_cpus().iter().filter_map(|cpu| self.k.curr(cpu)).collect();
+        for task in running {
+            if on && below.contains(&self.k.task(task).sched) {
+                self.k.slice_ended(task);
+            }
+        }
         let here = self.k.ctx.cpu;
         for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             if !on {
@@ -552,8 +558,8 @@ impl Kernel {
         }
     }
 
-    /// Whether the scheduler at hand may have a task on the local queue of a CPU (`scx_resolve_local_dsq()`). If not, the task
-    /// is to go back to it, with flags that suit that.
+    /// Whether the scheduler at hand may have a task on the local queue of a CPU (`scx_resolve_local_dsq()`), with flags that suit
+    /// that. If not, the task waits for a rescue, or for its way back to the scheduler.
     pub(crate) fn resolve_local(&mut self, cpu: CpuId, task: TaskId, insert: &mut Insert) -> bool {
         if insert.flags & SCX_ENQ_IGNORE_CAPS != 0 {
             return true;
@@ -572,13 +578,15 @@ impl Kernel {
             insert.flags &= !SCX_ENQ_PREEMPT;
             return true;
         }
-        if insert.flags & SCX_ENQ_RESCUE != 0 {
-            let text = "a sub-scheduler inserts a task with SCX_ENQ_RESCUE on a CPU that it does not have; rescue is not simulated";
-            self.refusal.get_or_insert_with(|| text.into());
-        }
         insert.flags &= !(SCX_ENQ_IMMED | SCX_ENQ_PREEMPT | SCX_ENQ_HEAD | SCX_ENQ_APPLY_SLICE);
         self.task_mut(task).drop_scx_flags(SCX_TASK_IMMED);
+        if insert.flags & SCX_ENQ_RESCUE != 0
+            && let Some(admitted) = self.rescue(cpu, task, *insert)
+        {
+            return admitted;
+        }
         self.task_mut(task).scx.reenq_reason = (missing, cpu);
+        self.reject(cpu, task, *insert);
         false
     }
 
@@ -594,7 +602,9 @@ impl Kernel {
     fn lost_its_place(&self, task: TaskId, cpu: CpuId) -> bool {
         let entry = self.task(task);
         let needed = if entry.scx.flags & SCX_TASK_IMMED != 0 { CAP_ENQ_IMMED } else { CAP_ENQ };
-        entry.migration_disabled == 0 && self.missing_caps_of(entry.sched, cpu, needed) != 0
+        entry.migration_disabled == 0
+            && !self.is_rescued(task, cpu)
+            && self.missing_caps_of(entry.sched, cpu, needed) != 0
     }
 
     /// A task may go on on its CPU (`scx_task_can_stay_on_cpu()`).
@@ -817,7 +827,8 @@ impl<S: SchedExt> Sim<S> {
         let revoked = wanted.iter().any(|&(_, revoked)| revoked);
         for task in self.k.queued_on(self.k.dsq_local(cpu)) {
             let sched = self.k.task(task).sched;
-            let asked = wanted.iter().any(|&(by, revoked)| !revoked && self.k.subs.is_below(sched, by));
+            let asked = !self.k.is_rescued(task, cpu)
+                && wanted.iter().any(|&(by, revoked)| !revoked && self.k.subs.is_below(sched, by));
             let lost = revoked && self.k.lost_its_place(task, cpu);
             if lost || asked {
                 self.k.dispatch_dequeue(task);
@@ -866,7 +877,7 @@ impl Kernel {
     /// A task that may not be on a local queue waits for its way back to the scheduler.
     pub(crate) fn reject(&mut self, cpu: CpuId, task: TaskId, insert: Insert) {
         let ix = self.dsq_reject(cpu);
-        self.insert_rejected(ix, task, insert);
+        self.insert_stranded(ix, SCX_DSQ_REJECT, task, insert);
         self.cpu_mut(cpu).reenq_local = true;
         if !self.cpus[cpu.index()].in_dispatch {
             self.resched_curr(cpu);

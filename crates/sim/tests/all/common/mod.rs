@@ -16,6 +16,8 @@ pub fn info(name: &str, ops: &[OpKind]) -> OpsInfo {
         dispatch_max_batch: 0,
         exit_dump_len: 0,
         hotplug_seq: 0,
+        rescue_bandwidth_ppt: 0,
+        rescue_quantum_us: 0,
         cid_form: false,
         present: ops.iter().copied().collect::<OpsSet>(),
     }

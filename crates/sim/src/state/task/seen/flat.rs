@@ -269,7 +269,7 @@ carry! {
         renamed {}
         fixed {}
         apart { seen }
-        untouched { tid, reenq_reason }
+        untouched { tid, reenq_reason, rescue_at }
     }
     ScxSeen at task.scx.seen {
         carried {
