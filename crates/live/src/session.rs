@@ -359,21 +359,25 @@ fn run_scenario(
     Ok(RunResult { begin_ns: outcome.begin.0, task_waits, thread_names, ..known })
 }
 
-/// Figures of the groups; weights and quotas as the scenario has them at first.
+/// Figures of the groups; weights and quotas as their files said at the end, or as the scenario has them for a group that was never
+/// made.
 fn group_records(scenario: &Scenario, outcome: &ExecOutcome) -> Vec<GroupRecord> {
-    let seen = scenario.groups.iter().zip(&outcome.groups).map(|(spec, seen)| GroupRecord {
-        name: spec.path.clone(),
-        weight: spec.settings.weight,
-        idle: spec.settings.idle,
-        quota: spec.settings.quota.map(|quota| (quota.runtime, quota.period)),
-        burst: spec.settings.burst,
-        cpu_time: seen.cpu_time,
-        periods: seen.periods,
-        throttled: seen.throttled,
-        throttled_time: seen.throttled_time,
-        bursts: seen.bursts,
-        burst_time: seen.burst_time,
-        ..GroupRecord::default()
+    let seen = scenario.groups.iter().zip(&outcome.groups).map(|(spec, seen)| {
+        let settings = seen.settings.unwrap_or(spec.settings);
+        GroupRecord {
+            name: spec.path.clone(),
+            weight: settings.weight,
+            idle: settings.idle,
+            quota: settings.quota.map(|quota| (quota.runtime, quota.period)),
+            burst: settings.burst,
+            cpu_time: seen.cpu_time,
+            periods: seen.periods,
+            throttled: seen.throttled,
+            throttled_time: seen.throttled_time,
+            bursts: seen.bursts,
+            burst_time: seen.burst_time,
+            ..GroupRecord::default()
+        }
     });
     let mut records: Vec<GroupRecord> = seen.collect();
     let parents: Vec<Option<usize>> =

@@ -1,6 +1,7 @@
 //! What groups of tasks (cgroup v2) got in a run: CPU time and shares, what their quotas took, how long their tasks waited.
 
-use schedlab_base::DurationNs;
+use crate::warnings::{Warning, WarningKind};
+use schedlab_base::{DurationNs, GroupFile};
 
 /// A group counts as busy from this part of the run on in which its tasks ran or waited for a CPU. Chosen: a hog of a
 /// millisecond's work on a slow machine is above it, a task that sleeps a twentieth of the time below.
@@ -129,6 +130,20 @@ fn load(record: &GroupRecord) -> f64 {
     if record.idle { LOAD_OF_IDLE } else { f64::from(record.weight) * LOAD_OF_ONE }
 }
 
+/// The warning that groups say what the scheduler cannot learn, by the callbacks that it has.
+pub fn unheard(files: &[GroupFile], has: impl Fn(&str) -> bool) -> Option<Warning> {
+    let deaf: Vec<&GroupFile> = files.iter().filter(|file| !has(file.callback)).collect();
+    let told = deaf.iter().map(|file| {
+        let more = if file.count > 1 { format!(" and {} more", file.count - 1) } else { String::new() };
+        format!("{} of group {}{more} (no ops.{}())", file.file, file.example, file.callback)
+    });
+    let told: Vec<String> = told.collect();
+    let text =
+        format!("no effect on tasks of the scheduler, which does not learn of it: {}", told.join("; "));
+    let count = deaf.iter().map(|file| file.count).sum();
+    (count > 0).then_some(Warning { kind: WarningKind::GroupsUnheard, text, count, worst: None })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,6 +197,18 @@ mod tests {
         let mut bound = records.clone();
         bound[3].throttled = 1;
         assert_eq!(entitled(&bound, &tasks, false), [false, true, true, false]);
+    }
+
+    #[test]
+    fn what_a_scheduler_does_not_learn_is_named() {
+        let file = |file, callback, count| GroupFile { file, callback, example: "a/b".into(), count };
+        let files = [file("cpu.weight", "cgroup_set_weight", 3), file("cpu.max", "cgroup_set_bandwidth", 1)];
+        let of = |has: &[&str]| unheard(&files, |name| has.contains(&name)).map(|one| (one.text, one.count));
+        let (text, count) = of(&[]).unwrap();
+        assert!(text.ends_with("cpu.weight of group a/b and 2 more (no ops.cgroup_set_weight()); cpu.max of group a/b (no ops.cgroup_set_bandwidth())"), "{text}");
+        assert_eq!((count, of(&["cgroup_set_weight"]).unwrap().1), (4, 1));
+        assert_eq!(of(&["cgroup_set_weight", "cgroup_set_bandwidth"]), None);
+        assert_eq!(unheard(&[], |_| false), None);
     }
 
     #[test]

@@ -66,11 +66,13 @@ pub enum WarningKind {
     CommandFailed,
     /// The command wrote to its standard error.
     CommandWrote,
+    /// Groups have settings of which the scheduler does not learn.
+    GroupsUnheard,
 }
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [WarningKind; 16] = {
+    pub const ALL: [WarningKind; 17] = {
         use WarningKind::*;
         [
             Starved,
@@ -89,6 +91,7 @@ impl WarningKind {
             Stuck,
             CommandFailed,
             CommandWrote,
+            GroupsUnheard,
         ]
     };
 
@@ -111,6 +114,7 @@ impl WarningKind {
             WarningKind::FallsBehind => "falls_behind",
             WarningKind::CommandFailed => "command_failed",
             WarningKind::CommandWrote => "command_wrote",
+            WarningKind::GroupsUnheard => "groups_unheard",
         }
     }
 

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use schedlab_base::{CpuId, CpuMask, DurationNs};
+use schedlab_base::{CpuMask, DurationNs, MAX_CPUS};
 use schedlab_workload::{GroupChange, GroupChangeId, GroupId, GroupSpec, Quota, Scenario};
 
 use super::doing::{Doing, Failure};
@@ -166,6 +166,7 @@ impl GroupFiles {
         }
         let place = self.place(group);
         let figures = Figures::read(&place);
+        slot.keep_settings(&place);
         // EBUSY where a task is left, ENOENT where another has removed it.
         if fs::remove_dir(place).is_ok() {
             slot.add(figures);
@@ -190,6 +191,7 @@ impl GroupFiles {
             let slot = shared.group(group);
             if matches!(slot.life.load(Acquire), ONLINE | EMPTYING) {
                 slot.add(Figures::read(&self.place(group)));
+                slot.keep_settings(&self.place(group));
             }
         }
     }
@@ -268,8 +270,8 @@ fn contents(spec: &GroupSpec, control: Option<&str>) -> Contents {
     if settings.idle {
         add("cpu.idle", "1".to_string());
     }
-    if let Some(cpus) = spec.cpus.as_ref().and_then(cpu_text) {
-        add("cpuset.cpus", cpus);
+    if let Some(cpus) = &spec.cpus {
+        add("cpuset.cpus", cpu_text(cpus));
     }
     contents
 }
@@ -283,7 +285,7 @@ fn change(change: &GroupChange) -> Change {
         GroupChange::Quota(quota) => write("cpu.max", quota_text(*quota)),
         GroupChange::Burst(burst) => write("cpu.max.burst", microseconds(*burst)),
         GroupChange::Idle(idle) => write("cpu.idle", u8::from(*idle).to_string()),
-        GroupChange::Cpus(cpus) => write("cpuset.cpus", cpu_text(cpus).unwrap_or_default()),
+        GroupChange::Cpus(cpus) => write("cpuset.cpus", cpu_text(cpus)),
     }
 }
 
@@ -298,13 +300,17 @@ fn microseconds(time: DurationNs) -> String {
     (time.0 / 1_000).to_string()
 }
 
-/// The CPUs of a set that this machine has; nothing where it has none of them, which is no bound, as in the simulator.
-fn cpu_text(cpus: &CpuMask) -> Option<String> {
+/// The CPUs of this machine.
+pub(super) fn cpus_here() -> CpuMask {
     // SAFETY: asks for a number.
-    let most = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as u32;
-    let known: Vec<String> =
-        (0..most).filter(|&cpu| cpus.contains(CpuId(cpu))).map(|cpu| cpu.to_string()).collect();
-    (!known.is_empty()).then(|| known.join(","))
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1);
+    CpuMask::first(usize::try_from(count).unwrap_or(1).min(MAX_CPUS))
+}
+
+/// The CPUs of a set that this machine has. A scenario whose set names none of them is refused.
+fn cpu_text(cpus: &CpuMask) -> String {
+    let known: Vec<String> = cpus.and(&cpus_here()).iter().map(|cpu| cpu.0.to_string()).collect();
+    known.join(",")
 }
 
 #[cfg(test)]
@@ -369,6 +375,6 @@ group = "a/b"
         assert_eq!(Figures::parse(text).0, [1540, 30, 29, 1461, 0, 0]);
         assert_eq!(own_path("1:cpu:/\n0::/a/b\n"), Some("/a/b"));
         assert_eq!(own_path("1:cpu:/\n"), None);
-        assert_eq!(cpu_text(&CpuMask::EMPTY), None);
+        assert_eq!(cpu_text(&CpuMask::first(1)), "0");
     }
 }

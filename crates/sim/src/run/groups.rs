@@ -1,10 +1,12 @@
 //! What the groups of a run got.
 
 use crate::state::group::GroupIx;
-use crate::state::ops::SchedExt;
+use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use schedlab_base::DurationNs;
-use schedlab_trace::{GroupRecord, GroupsOfRun, Summary, TaskOfGroup, complete_groups};
+use schedlab_trace::{
+    GroupRecord, GroupsOfRun, Summary, TaskOfGroup, Warning, complete_groups, unheard_groups,
+};
 
 impl<S: SchedExt> Sim<S> {
     /// The groups of the scenario, in its order.
@@ -38,6 +40,18 @@ impl<S: SchedExt> Sim<S> {
         let changes = scenario.changes_groups();
         complete_groups(&mut records, &GroupsOfRun { elapsed, parents, tasks, total: times[0], changes });
         records
+    }
+
+    /// The warning that groups say what the scheduler does not learn.
+    #[inline(never)]
+    pub(super) fn unheard_groups(&self) -> Option<Warning> {
+        let present = self.ops.as_ref()?.info().present;
+        unheard_groups(&self.exec.scenario.group_files(), |callback| match callback {
+            "cgroup_set_weight" => present.has(OpKind::CgroupSetWeight),
+            "cgroup_set_bandwidth" => present.has(OpKind::CgroupSetBandwidth),
+            "cgroup_set_idle" => present.has(OpKind::CgroupSetIdle),
+            other => unreachable!("no file of groups has ops.{other}()"),
+        })
     }
 
     fn group_record(&self, group: GroupIx, cpu_time: DurationNs) -> GroupRecord {

@@ -298,3 +298,21 @@ fn whatever_happens_to_groups_the_state_is_possible() {
         assert_eq!((one.trace_hash, &one.tasks), (two.trace_hash, &two.tasks), "seed {seed}");
     }
 }
+
+#[test]
+fn a_scheduler_that_does_not_learn_of_settings_is_warned_about() {
+    let of = |keys: &str, changes: &str| {
+        let scenario = hogs("50ms", changes, &[("a", keys, 1), ("b", "", 1)]);
+        let result = run(&config(1, 1), &scenario, Class::Ext(Minimal::new())).unwrap();
+        result.warnings.into_iter().map(|warning| warning.text).collect::<Vec<_>>()
+    };
+    assert!(of("", "").is_empty());
+    let text = of("cpu_weight = 300\ncpu_idle = true", "\"10ms cgroup b max 5ms\"").remove(0);
+    for part in
+        ["cpu.weight of group a (no ops.cgroup_set_weight())", "cpu.max of group b", "cpu.idle of group a"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+    let scenario = hogs("50ms", "", &[("a", "cpu_weight = 300", 1)]);
+    assert!(fair(1, &scenario).warnings.is_empty());
+}
