@@ -22,6 +22,7 @@ mod lane;
 mod run;
 mod state;
 
+pub use class::fair::bandwidth::BandwidthFigures;
 pub use class::rt::RR_SLICE;
 pub use event::lock::{SimLockId, TimerId};
 pub use exec::TaskExec;

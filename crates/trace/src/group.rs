@@ -10,10 +10,6 @@ const BUSY: f64 = 0.98;
 /// A task beside groups whose part of the CPU time is smaller does not disturb the arithmetic of weights. Chosen.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// Load of `cpu.weight` 1 (1024 for 100), and of a group with `cpu.idle` (`WEIGHT_IDLEPRIO`).
-const LOAD_OF_ONE: f64 = 10.24;
-const LOAD_OF_IDLE: f64 = 3.0;
-
 /// One group of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupRecord {
@@ -65,6 +61,8 @@ pub struct GroupsOfRun<'a> {
     pub elapsed: DurationNs,
     /// By group: the number of the one that it is in, which comes before it; the root without.
     pub parents: &'a [Option<usize>],
+    /// By group: what it weighs beside others, on the scale of nice values (1024 for `cpu.weight` 100).
+    pub loads: &'a [u32],
     /// Tasks of the start; what others used is in the groups' CPU time alone.
     pub tasks: &'a [TaskOfGroup],
     /// CPU time of all tasks, forked ones too.
@@ -114,20 +112,16 @@ fn ratio(part: DurationNs, whole: DurationNs) -> f64 {
 
 fn entitled(records: &[GroupRecord], run: &GroupsOfRun<'_>, number: usize) -> Option<f64> {
     let mut sum = 0.0;
-    for (record, parent) in records.iter().zip(run.parents) {
+    for ((record, parent), load) in records.iter().zip(run.parents).zip(run.loads) {
         if *parent == run.parents[number] {
             let busy = ratio(record.cpu_time + record.run_delay, run.elapsed) >= BUSY;
             if !busy || record.throttled > 0 {
                 return None;
             }
-            sum += load(record);
+            sum += f64::from(*load);
         }
     }
-    Some(load(&records[number]) / sum)
-}
-
-fn load(record: &GroupRecord) -> f64 {
-    if record.idle { LOAD_OF_IDLE } else { f64::from(record.weight) * LOAD_OF_ONE }
+    Some(f64::from(run.loads[number]) / sum)
 }
 
 /// The warning that groups say what the scheduler cannot learn, by the callbacks that it has.
@@ -166,7 +160,7 @@ mod tests {
 
     fn of_run<'a>(parents: &'a [Option<usize>], tasks: &'a [TaskOfGroup], changes: bool) -> GroupsOfRun<'a> {
         let elapsed = DurationNs::from_ms(1_000);
-        GroupsOfRun { elapsed, parents, tasks, total: elapsed, changes }
+        GroupsOfRun { elapsed, parents, loads: &[1024, 1024, 4096, 1024], tasks, total: elapsed, changes }
     }
 
     #[test]
@@ -214,7 +208,9 @@ mod tests {
     #[test]
     fn an_idle_group_has_the_load_of_an_idle_task() {
         let mut records = vec![group("a", 100, 997), GroupRecord { idle: true, ..group("b", 100, 3) }];
-        complete(&mut records, &of_run(&[None, None], &[task(0, 3), task(1, 997)], false));
+        let tasks = [task(0, 3), task(1, 997)];
+        let run = GroupsOfRun { loads: &[1024, 3], ..of_run(&[None, None], &tasks, false) };
+        complete(&mut records, &run);
         assert_eq!(records[1].entitled, Some(3.0 / 1027.0));
     }
 }

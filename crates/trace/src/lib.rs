@@ -37,5 +37,5 @@ pub use standing::Standing;
 pub use summary::{Look, Summary};
 pub use task_summary::TaskSummary;
 pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};
-pub use wait_record::{Names, WaitFigures, WaitRecord, WaitScope, WorstWait};
+pub use wait_record::{Homes, Names, WaitFigures, WaitRecord, WaitScope, WorstWait};
 pub use warnings::{Bounds, IDLE_LOOK, IdleBeside, WATCHDOG, Warning, WarningKind, falls_behind};

@@ -27,7 +27,7 @@ impl Scenario {
         }
         for (group, change) in self.changes_of_groups() {
             match change {
-                GroupChange::Weight(_) => drop(groups[0].insert(group)),
+                GroupChange::Weight(_) | GroupChange::Nice(_) => drop(groups[0].insert(group)),
                 GroupChange::Quota(_) | GroupChange::Burst(_) => drop(groups[1].insert(group)),
                 GroupChange::Idle(_) => drop(groups[2].insert(group)),
                 GroupChange::Make | GroupChange::Remove | GroupChange::Cpus(_) => {}

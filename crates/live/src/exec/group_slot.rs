@@ -88,7 +88,7 @@ impl GroupSlot {
         let span = |us: u64| DurationNs(us.saturating_mul(1_000));
         let quota = (quota != NO_QUOTA).then(|| Quota { runtime: span(quota), period: span(period) });
         let weight = u32::try_from(weight).ok().filter(|weight| *weight > 0)?;
-        Some(GroupSettings { weight, quota, burst: span(burst), idle: idle == 1 })
+        Some(GroupSettings { weight, nice: None, quota, burst: span(burst), idle: idle == 1 })
     }
 
     pub(super) fn add(&self, figures: Figures) {

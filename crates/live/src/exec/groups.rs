@@ -260,7 +260,10 @@ fn contents(spec: &GroupSpec, control: Option<&str>) -> Contents {
         add("cgroup.subtree_control", control.to_string());
     }
     let settings = &spec.settings;
-    add("cpu.weight", settings.weight.to_string());
+    match settings.nice {
+        Some(nice) => add("cpu.weight.nice", nice.get().to_string()),
+        None => add("cpu.weight", settings.weight.to_string()),
+    }
     if let Some(quota) = settings.quota {
         add("cpu.max", quota_text(Some(quota)));
     }
@@ -282,6 +285,7 @@ fn change(change: &GroupChange) -> Change {
         GroupChange::Make => Change::Make,
         GroupChange::Remove => Change::Remove,
         GroupChange::Weight(weight) => write("cpu.weight", weight.to_string()),
+        GroupChange::Nice(nice) => write("cpu.weight.nice", nice.get().to_string()),
         GroupChange::Quota(quota) => write("cpu.max", quota_text(*quota)),
         GroupChange::Burst(burst) => write("cpu.max.burst", microseconds(*burst)),
         GroupChange::Idle(idle) => write("cpu.idle", u8::from(*idle).to_string()),
@@ -328,6 +332,7 @@ cpu_max_burst = "10ms"
 cpus = [0]
 [[groups]]
 name = "late"
+cpu_weight_nice = -5
 cpu_idle = true
 later = true
 [programs]
@@ -350,7 +355,7 @@ group = "a/b"
             let lines = files.groups[group].1.iter().map(|(file, text)| format!("{file}={text}"));
             lines.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(text(0), "cgroup.type=threaded cpu.weight=100 cpu.idle=1");
+        assert_eq!(text(0), "cgroup.type=threaded cpu.weight.nice=-5 cpu.idle=1");
         assert_eq!(text(1), "cgroup.type=threaded cgroup.subtree_control=+cpu +cpuset cpu.weight=100");
         assert_eq!(
             text(2),

@@ -5,7 +5,7 @@ use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use schedlab_base::DurationNs;
 use schedlab_trace::{
-    GroupRecord, GroupsOfRun, Summary, TaskOfGroup, Warning, complete_groups, unheard_groups,
+    GroupRecord, GroupsOfRun, Homes, Summary, TaskOfGroup, Warning, complete_groups, unheard_groups,
 };
 
 impl<S: SchedExt> Sim<S> {
@@ -36,10 +36,24 @@ impl<S: SchedExt> Sim<S> {
             run_delay: task.run_delay,
         });
         let tasks: Vec<TaskOfGroup> = tasks.collect();
-        let (parents, tasks) = (&parents[..], &tasks[..]);
-        let changes = scenario.changes_groups();
-        complete_groups(&mut records, &GroupsOfRun { elapsed, parents, tasks, total: times[0], changes });
+        let loads: Vec<u32> = groups.iter().skip(1).map(|(_, group)| group.settings.load_weight()).collect();
+        let (parents, loads, tasks) = (&parents[..], &loads[..], &tasks[..]);
+        let (total, changes) = (times[0], scenario.changes_groups());
+        complete_groups(&mut records, &GroupsOfRun { elapsed, parents, loads, tasks, total, changes });
         records
+    }
+
+    /// The groups that the tasks of the start begin in.
+    pub(super) fn homes(&self) -> Homes<'_> {
+        let scenario = &self.exec.scenario;
+        if scenario.groups.is_empty() {
+            return Homes::default();
+        }
+        let index = |group: Option<schedlab_workload::GroupId>| group.map(|group| group.index());
+        Homes {
+            tasks: scenario.tasks.iter().map(|task| index(task.group)).collect(),
+            groups: scenario.groups.iter().map(|group| (group.path.as_str(), index(group.parent))).collect(),
+        }
     }
 
     /// The warning that groups say what the scheduler does not learn.

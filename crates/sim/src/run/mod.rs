@@ -535,7 +535,8 @@ impl<S: SchedExt> Sim<S> {
             })
             .collect();
         let names = Names { parties: &parties, first_pid: FIRST_PID };
-        let waits = names.records(summary.waits(), summary.forked_waits());
+        let mut waits = names.records(summary.waits(), summary.forked_waits());
+        names.add_cgroups(&mut waits, &self.homes(), summary.waits(), summary.forked_waits());
         let mut warnings = self.k.bounds.starvation(tasks, &waits, duration);
         self.lead_to_queues(&mut warnings, &names, duration);
         warnings.extend(self.nothing_to_schedule());

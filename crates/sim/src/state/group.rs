@@ -276,7 +276,7 @@ impl Groups {
     }
 
     /// All of them, parents first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (GroupIx, &Group)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (GroupIx, &Group)> + DoubleEndedIterator {
         self.all.iter().enumerate().map(|(number, group)| (GroupIx(number as u32), group))
     }
 
@@ -332,7 +332,7 @@ impl Kernel {
     /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
     /// of the group above, as `cpuset.cpus.effective` has it.
     /// CPU time used by `now` in each group itself, by the tasks that were in it at the time; the kernel's own apart.
-    pub(crate) fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
+    pub fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
         let mut sums: Vec<i64> = self.groups.iter().map(|(_, group)| group.left).collect();
         for task in self.own_tasks() {
             let used = if task.on_cpu { task.cpu_time(now) } else { task.sum_exec_runtime };

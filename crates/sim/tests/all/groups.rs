@@ -316,3 +316,15 @@ fn a_scheduler_that_does_not_learn_of_settings_is_warned_about() {
     let scenario = hogs("50ms", "", &[("a", "cpu_weight = 300", 1)]);
     assert!(fair(1, &scenario).warnings.is_empty());
 }
+
+#[test]
+fn a_nice_value_of_a_group_weighs_as_a_tasks_does() {
+    // 3121 and 1024; 15 and 1024, where the closest cpu.weight is 10.
+    let first = [("a", "cpu_weight_nice = -5", 1), ("b", "", 1)];
+    assert_shares(&fair(1, &hogs("5s", "", &first)), &[("a", 0.753), ("b", 0.247)]);
+    let changed = hogs("5s", "\"0ms cgroup a nice 19\"", &[("a", "", 1), ("b", "", 1)]);
+    let result = fair(1, &changed);
+    assert_eq!(result.groups[0].weight, 1);
+    let found = share(&result, "a");
+    assert!((found - 15.0 / 1039.0).abs() < 0.003, "{found}");
+}
