@@ -38,7 +38,7 @@ pub use state::ops::{
     GroupMove, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
     UserSpaceNext, UserSpaceTask, UserSpaceTurn,
 };
-pub use state::scx::EventCounters;
+pub use state::sched::EventCounters;
 pub use state::states::{SharedStates, States};
 pub use state::task::{
     FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,

@@ -100,7 +100,7 @@ fn check_waits(k: &Kernel, now: TimeNs) {
     if !k.scx.loaded || k.scx.disabling {
         return;
     }
-    let bound = k.scx.timeout + k.scx.watchdog_interval + DurationNs::from_ms(10);
+    let bound = k.sched.timeout + k.scx.watchdog_interval + DurationNs::from_ms(10);
     for task in k.live_tasks().filter(|task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext) {
         let waited = now.since(task.scx.runnable_at);
         assert!(waited <= bound, "{} has waited {waited}, beyond the watchdog's bound", task.id);

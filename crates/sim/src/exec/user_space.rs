@@ -22,7 +22,7 @@ const ALONE: usize = 16;
 pub(crate) fn settle<S: SchedExt>(sim: &mut Sim<S>) {
     let Some(number) = sim.exec.user_space() else { return };
     for _ in 0..ALONE {
-        if !sim.k.scx.loaded || sim.k.scx.exit.is_some() {
+        if !sim.k.scx.loaded || sim.k.sched.exit.is_some() {
             return;
         }
         let affinity = &sim.exec.scenario.tasks[number].affinity;
@@ -42,7 +42,7 @@ pub(crate) fn settle<S: SchedExt>(sim: &mut Sim<S>) {
 /// The task takes a turn.
 pub(super) fn turn<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     if sim.ops.is_none() || !sim.k.scx.loaded {
-        let over = sim.k.scx.exit.is_some() || sim.k.scx.detached;
+        let over = sim.k.sched.exit.is_some() || sim.k.scx.detached;
         let until = (!over).then(|| sim.k.ctx.now + NOT_ATTACHED);
         state(sim, task).phase = Phase::TurnOver(UserSpaceNext::Wait(until));
         return None;

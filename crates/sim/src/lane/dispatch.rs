@@ -4,7 +4,7 @@ use crate::Kernel;
 use crate::class::ext::queue::Insert;
 use crate::flags::*;
 use crate::state::dsq::{Cursor, DsqIx};
-use crate::state::scx::DispatchEntry;
+use crate::state::sched::DispatchEntry;
 use crate::state::task::OpsState;
 use schedlab_base::{CpuId, TaskId};
 
@@ -12,7 +12,7 @@ impl Kernel {
     /// [`Kernel::flush_dispatch_buffer`].
     #[inline(always)]
     pub(super) fn lane_flush(&mut self, cpu: CpuId) {
-        if !self.scx.buffer.is_empty() {
+        if !self.sched.buffer.is_empty() {
             self.lane_finish_dispatches(cpu);
         }
     }
@@ -20,13 +20,13 @@ impl Kernel {
     #[inline(never)]
     fn lane_finish_dispatches(&mut self, cpu: CpuId) {
         let (mut at, site) = (0, self.ctx.site);
-        while let Some(&entry) = self.scx.buffer.get(at) {
+        while let Some(&entry) = self.sched.buffer.get(at) {
             self.lane_finish_dispatch(cpu, entry);
             at += 1;
         }
         self.ctx.site = site;
-        self.scx.nr_dispatched += at as u32;
-        self.scx.buffer.clear();
+        self.sched.nr_dispatched += at as u32;
+        self.sched.buffer.clear();
     }
 
     /// [`Kernel::finish_dispatch`].
@@ -166,12 +166,12 @@ impl Kernel {
     /// An insert from `ops.dispatch()`, which is carried out when that returns; false where there is no room for it.
     #[inline(always)]
     pub(super) fn lane_buffer(&mut self, entry: DispatchEntry) -> bool {
-        let room = self.scx.buffer.len() < self.scx.max_batch as usize;
+        let room = self.sched.buffer.len() < self.sched.max_batch as usize;
         if room {
             let task = &self.flat.tasks[entry.task.index()];
             let queued = matches!(task.ops_state, OpsState::Queueing | OpsState::Queued);
             let qseq = if queued { task.ops_qseq } else { 0 };
-            self.scx.buffer.push(DispatchEntry { qseq, site: self.ctx.site, ..entry });
+            self.sched.buffer.push(DispatchEntry { qseq, site: self.ctx.site, ..entry });
         }
         room
     }

@@ -107,7 +107,7 @@ impl<S: SchedExt> Sim<S> {
                 self.lane.events += 1;
                 self.note_state(time, event);
             }
-            let leaves = !self.k.is_flat() || self.k.flat.interrupted || self.k.scx.exit.is_some();
+            let leaves = !self.k.is_flat() || self.k.flat.interrupted || self.k.sched.exit.is_some();
             if leaves || self.is_broken_off() {
                 break;
             }
@@ -125,7 +125,7 @@ impl<S: SchedExt> Sim<S> {
         let Some(ops) = &self.ops else { return false };
         let (k, scx) = (&self.k, &self.k.scx);
         let loaded = scx.loaded && scx.enabled && scx.switch_all;
-        let leaves = scx.bypassing || scx.disabling || scx.exit.is_some();
+        let leaves = k.sched.bypassing || scx.disabling || k.sched.exit.is_some();
         let watched = scx.wants.besides_groups() != TracePoints::NONE
             || scx.shows_calls
             || k.schedule_events
@@ -138,7 +138,7 @@ impl<S: SchedExt> Sim<S> {
             || k.idle_path;
         let pending = k.kicks_pending || !k.deferred.is_empty() || !scx.deferred_locals.is_empty();
         let even = k.topology.even_speed && k.machine.kernel.timer_slack.0 > 0;
-        let callbacks = scx.present.has_all(NEEDED) && KNOWN.has_all(scx.present) && ops.fits_lane();
+        let callbacks = k.sched.present.has_all(NEEDED) && KNOWN.has_all(k.sched.present) && ops.fits_lane();
         let whole = k.live_tasks == k.tasks_made && k.live_tasks > 0;
         loaded && !leaves && !watched && !special && !pending && even && callbacks && whole && self.cpus_fit()
     }

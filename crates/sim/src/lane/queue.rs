@@ -8,7 +8,7 @@ use crate::state::dsq::DsqIx;
 use crate::state::ops::OpKind;
 use crate::state::order::Place;
 use crate::state::rq::Served;
-use crate::state::scx::DispatchEntry;
+use crate::state::sched::DispatchEntry;
 use crate::state::task::{FIRST_PID, OpsState};
 use schedlab_base::{CpuId, DsqId, TaskId};
 use schedlab_trace::EventKind;
@@ -73,13 +73,13 @@ impl Kernel {
     /// It is the one direct dispatch of the task that is being queued, with flags that need no look.
     #[inline(always)]
     fn takes_direct(&self, task: TaskId, flags: u64) -> bool {
-        self.scx.direct == Some(Some(task)) && self.takes_insert(task, flags)
+        self.sched.direct == Some(Some(task)) && self.takes_insert(task, flags)
     }
 
     /// It is an insert of `ops.dispatch()`, with flags that need no look.
     #[inline(always)]
     fn takes_buffered(&self, task: TaskId, flags: u64) -> bool {
-        self.scx.direct.is_none() && self.takes_insert(task, flags)
+        self.sched.direct.is_none() && self.takes_insert(task, flags)
     }
 
     /// The task is the scheduler's, and the flags need no look.
@@ -87,13 +87,13 @@ impl Kernel {
     fn takes_insert(&self, task: TaskId, flags: u64) -> bool {
         let rare = SCX_ENQ_INTERNAL_MASK | SCX_ENQ_IMMED | SCX_ENQ_RESCUE;
         let known = self.flat.tasks[task.index()].scx_flags & SCX_TASK_STATE_MASK >= SCX_TASK_INIT;
-        flags & rare == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 && known
+        flags & rare == 0 && self.sched.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 && known
     }
 
     #[inline(always)]
     fn insert_direct(&mut self, task: TaskId, dsq: DsqId, (slice, vtime): (u64, u64), flags: u64) {
-        self.scx.direct = Some(None);
-        self.scx.direct_site = self.ctx.site;
+        self.sched.direct = Some(None);
+        self.sched.direct_site = self.ctx.site;
         let entry = self.flat(task);
         (entry.ddsp_slice, entry.ddsp_vtime) = (slice, vtime);
         entry.set_ddsp_dsq_id(dsq);
@@ -103,12 +103,12 @@ impl Kernel {
     /// `scx_bpf_dsq_move_to_local()`.
     #[inline(always)]
     pub fn lane_move_to_local(&mut self, id: DsqId, flags: u64) -> bool {
-        let plain = flags == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0;
+        let plain = flags == 0 && self.sched.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0;
         match self.user_dsq(id) {
             Some(ix) if plain => {
                 self.lane_flush(self.ctx.cpu);
                 let moved = self.lane_consume(self.ctx.cpu, ix);
-                self.scx.nr_dispatched += u32::from(moved);
+                self.sched.nr_dispatched += u32::from(moved);
                 moved
             }
             _ => self.in_general(move |k| k.dsq_move_to_local(id, flags)),
@@ -280,7 +280,7 @@ impl Kernel {
             return false;
         }
         self.lane_acquire(move |k| &mut k.dsqs[ix.0 as usize].lock);
-        let found = self.dsq(ix).head.filter(|_| self.scx.exit.is_none());
+        let found = self.dsq(ix).head.filter(|_| self.sched.exit.is_none());
         if let Some(task) = found {
             self.lane_unlink(ix, task);
         }

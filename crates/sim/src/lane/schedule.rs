@@ -143,8 +143,8 @@ impl<S: SchedExt> Sim<S> {
             keeps = self.lane_dispatch(cpu, prev);
             let queued = |task: TaskId| self.k.flat.tasks[task.index()].scx_flags & SCX_TASK_QUEUED != 0;
             let nothing = !keeps && self.k.dsqs[local].nr == 0;
-            if nothing && self.k.scx.flags & SCX_OPS_ENQ_LAST == 0 && prev.is_some_and(queued) {
-                self.k.scx.events.dispatch_keep_last += 1;
+            if nothing && self.k.sched.flags & SCX_OPS_ENQ_LAST == 0 && prev.is_some_and(queued) {
+                self.k.sched.events.dispatch_keep_last += 1;
                 keeps = true;
             }
         }
@@ -158,7 +158,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.flat(task);
         if entry.slice == 0 {
             entry.set_slice(SCX_SLICE_DFL);
-            self.k.scx.events.refill_slice_dfl += 1;
+            self.k.sched.events.refill_slice_dfl += 1;
         }
         Some(task)
     }
@@ -171,7 +171,7 @@ impl<S: SchedExt> Sim<S> {
             return false;
         }
         for _ in 0..SCX_DSP_MAX_LOOPS {
-            self.k.scx.nr_dispatched = 0;
+            self.k.sched.nr_dispatched = 0;
             let pointer = prev.map_or(0, |prev| self.lane_pointer(prev));
             self.lane_call(OpKind::Dispatch, prev, Some(cpu), [u64::from(cpu.0), pointer, 0]);
             self.k.lane_flush(cpu);
@@ -182,7 +182,7 @@ impl<S: SchedExt> Sim<S> {
             if filled || self.k.dsq(global).nr > 0 && self.k.lane_consume(cpu, global) {
                 return false;
             }
-            if self.k.scx.nr_dispatched == 0 {
+            if self.k.sched.nr_dispatched == 0 {
                 return false;
             }
         }

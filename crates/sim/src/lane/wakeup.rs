@@ -42,7 +42,7 @@ impl<S: SchedExt> Sim<S> {
         let fallback = flags & SCX_ENQ_CPU_SELECTED != 0 && entry.selected_cpu != cpu.0 as i32;
         entry.show_on_rq();
         entry.set_woken();
-        self.k.scx.events.select_cpu_fallback += u64::from(fallback);
+        self.k.sched.events.select_cpu_fallback += u64::from(fallback);
         if self.k.curr(cpu).is_none() {
             self.k.resched_curr(cpu);
         }
@@ -58,10 +58,10 @@ impl<S: SchedExt> Sim<S> {
             return self.lane_select_default(task, prev);
         }
         let pointer = self.lane_pointer(task);
-        self.k.scx.direct = Some(Some(task));
+        self.k.sched.direct = Some(Some(task));
         let args = [pointer, u64::from(prev.0), SCX_WAKE_TTWU];
         let cpu = self.lane_call(OpKind::SelectCpu, Some(task), None, args) as u32 as i32;
-        self.k.scx.direct = None;
+        self.k.sched.direct = None;
         self.k.flat(task).set_selected_cpu(cpu);
         self.chosen_cpu(cpu, prev)
     }
@@ -71,7 +71,7 @@ impl<S: SchedExt> Sim<S> {
         let on = self.k.scx.builtin_idle;
         let found = if on { self.k.select_idle(task, prev, SCX_WAKE_TTWU, None, 0) } else { None };
         let cpu = found.unwrap_or(prev);
-        self.k.scx.events.refill_slice_dfl += u64::from(found.is_some());
+        self.k.sched.events.refill_slice_dfl += u64::from(found.is_some());
         let entry = self.k.flat(task);
         if found.is_some() {
             entry.ddsp_slice = SCX_SLICE_DFL;
@@ -141,9 +141,9 @@ impl<S: SchedExt> Sim<S> {
         entry.ready_at = now;
         assert_eq!(entry.ops_state, OpsState::None, "{task} is handed over once");
         entry.begin_hand_over();
-        self.k.scx.direct = Some(Some(task));
+        self.k.sched.direct = Some(Some(task));
         self.lane_call(OpKind::Enqueue, Some(task), Some(cpu), [pointer, flags, 0]);
-        self.k.scx.direct = None;
+        self.k.sched.direct = None;
         let entry = self.k.flat(task);
         if entry.ddsp_dsq_id != SCX_DSQ_INVALID {
             return true;
@@ -161,7 +161,7 @@ impl<S: SchedExt> Sim<S> {
         if all & SCX_ENQ_IMMED != 0 {
             return self.in_general(move |sim| sim.ext_direct_dispatch(cpu, task, flags));
         }
-        self.k.ctx.site = self.k.scx.direct_site;
+        self.k.ctx.site = self.k.sched.direct_site;
         let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         let elsewhere = self.k.dsq(ix).local.is_some_and(|target| target != cpu);
         let entry = self.k.flat(task);

@@ -46,14 +46,14 @@ impl<S: SchedExt> Sim<S> {
         let until = self.k.ctx.now + delay;
         let (mut ctx, event_time) = (self.k.ctx, self.k.event_time);
         let k = &mut self.k;
-        let buffer = std::mem::take(&mut k.scx.buffer);
-        let dispatching = (k.scx.nr_dispatched, k.scx.direct.take(), k.scx.direct_site.take());
+        let buffer = std::mem::take(&mut k.sched.buffer);
+        let dispatching = (k.sched.nr_dispatched, k.sched.direct.take(), k.sched.direct_site.take());
         let deferred = (std::mem::take(&mut k.deferred), std::mem::take(&mut k.scx.deferred_locals));
         let wanted = (std::mem::take(&mut k.kicks_pending), std::mem::take(&mut k.resched_after_pick));
         (self.k.held.cpu, self.k.held.rq, self.k.held.task) = (here, rq, ctx.op_task);
         let mut postponed = [None; OfCpu::ALL.len()];
         for _ in 0..EVENTS {
-            if self.k.scx.exit.is_some() || self.k.queue.next_time() > until {
+            if self.k.sched.exit.is_some() || self.k.queue.next_time() > until {
                 break;
             }
             let Some((time, event)) = self.k.queue.first() else { break };
@@ -80,8 +80,8 @@ impl<S: SchedExt> Sim<S> {
         postponed.into_iter().flatten().for_each(|kind| self.k.queue.expect(kind, here, ctx.now));
         (self.k.held.rq, self.k.held.task) = (None, None);
         let k = &mut self.k;
-        k.scx.buffer = buffer;
-        (k.scx.nr_dispatched, k.scx.direct, k.scx.direct_site) = dispatching;
+        k.sched.buffer = buffer;
+        (k.sched.nr_dispatched, k.sched.direct, k.sched.direct_site) = dispatching;
         (k.deferred, k.scx.deferred_locals) = deferred;
         (k.kicks_pending, k.resched_after_pick) = (k.kicks_pending || wanted.0, wanted.1);
         (k.ctx, k.event_time) = (ctx, event_time);

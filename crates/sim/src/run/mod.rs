@@ -17,7 +17,7 @@ use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
 use crate::state::ops::SchedExt;
-use crate::state::scx::EventCounters;
+use crate::state::sched::EventCounters;
 use crate::state::sim::Sim;
 use crate::state::states::SharedStates;
 use crate::state::task::FIRST_PID;
@@ -269,7 +269,7 @@ fn whole<S: SchedExt>(
     let mut end = sim.run_events(true)?;
     if sim.k.scx.detached && !sim.ended(end) {
         end = sim.run_events(false)?;
-    } else if config.outlive_exit && sim.k.scx.exit.is_some() && !sim.ended(end) {
+    } else if config.outlive_exit && sim.k.sched.exit.is_some() && !sim.ended(end) {
         before = Some(sim.split(end));
         end = sim.run_events(false)?;
     }
@@ -366,7 +366,7 @@ impl<S: SchedExt> Sim<S> {
     /// is to outlive that.
     fn gather(&mut self, outlive_exit: bool) -> Result<(), SimError> {
         while self.exec.gate.is_some()
-            && (outlive_exit || self.k.scx.exit.is_none())
+            && (outlive_exit || self.k.sched.exit.is_none())
             && let Some((time, event)) = self.k.queue.pop()
         {
             self.take_checked(time, event)?;
@@ -412,7 +412,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     fn run_events(&mut self, until_exit: bool) -> Result<TimeNs, SimError> {
         let limit = self.k.limit;
-        if until_exit && self.k.scx.exit.is_some() {
+        if until_exit && self.k.sched.exit.is_some() {
             return Ok(self.k.ctx.now.min(limit));
         }
         let mut look = if limit == TimeNs::MAX { self.k.ctx.now + stuck::FIRST_LOOK } else { limit };
@@ -510,7 +510,7 @@ impl<S: SchedExt> Sim<S> {
             waits,
             warnings,
             idle_beside,
-            events: self.k.scx.events,
+            events: self.k.sched.events,
             lane_events: self.lane.events,
             trace_hash: self.k.trace.hash,
             summary,
@@ -556,10 +556,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// The warning that a scheduler that does not take all tasks had none.
     fn nothing_to_schedule(&self) -> Option<Warning> {
-        let scx = &self.k.scx;
         let text = "the scheduler takes tasks of the policy ext alone (SCX_OPS_SWITCH_PARTIAL), and no task had it: all \
                     ran under the fair class; give tasks policy = \"ext\" in a workload file";
-        let none = scx.flags & SCX_OPS_SWITCH_PARTIAL != 0 && !scx.had_tasks;
+        let none = self.k.sched.flags & SCX_OPS_SWITCH_PARTIAL != 0 && !self.k.scx.had_tasks;
         let kind = WarningKind::NothingToSchedule;
         none.then(|| Warning { kind, text: text.to_string(), count: 1, worst: None })
     }

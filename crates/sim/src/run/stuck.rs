@@ -102,7 +102,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// True if no further event is to be taken.
     pub(super) fn is_done(&self, until_exit: bool) -> bool {
-        self.is_over() || until_exit && self.k.scx.exit.is_some()
+        self.is_over() || until_exit && self.k.sched.exit.is_some()
     }
 
     /// A run without a limit lasts until its tasks have ended.

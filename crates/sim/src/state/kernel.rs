@@ -17,6 +17,7 @@ use crate::state::group::Groups;
 use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
 use crate::state::rq::RtThrottling;
+use crate::state::sched::Sched;
 use crate::state::scx::ScxState;
 use crate::state::starvation::IdleBeside;
 use crate::state::task::{FIRST_PID, Task, USER_SPACE_PID, View};
@@ -133,6 +134,8 @@ pub struct Kernel {
     pub(crate) totals: CostTotals,
     pub(crate) trace: Tracer,
     pub(crate) scx: ScxState,
+    /// The scheduler at hand.
+    pub(crate) sched: Sched,
     /// `ops.dequeue()` calls and trace points that wait for the callback to return.
     pub(crate) deferred: VecDeque<Deferred>,
     pub(crate) machine: Machine,
@@ -225,7 +228,7 @@ impl Kernel {
 
     /// Why the scheduler is to be ejected, if it is.
     pub fn failure(&self) -> Option<&str> {
-        self.scx.exit.as_ref().map(|exit| exit.message.as_str())
+        self.sched.exit.as_ref().map(|exit| exit.message.as_str())
     }
 
     /// A kernel at time 0 with idle CPUs and no task.
@@ -250,6 +253,7 @@ impl Kernel {
             locks: Vec::new(),
             timers: Vec::new(),
             scx: ScxState::default(),
+            sched: Sched::default(),
             trace: Tracer::new(cpus.len(), config.sinks.clone(), config.checkers),
             totals: CostTotals::default(),
             deferred: VecDeque::new(),

@@ -18,6 +18,7 @@ pub(crate) mod points;
 pub(crate) mod processor;
 pub(crate) mod programs;
 pub(crate) mod rq;
+pub(crate) mod sched;
 pub(crate) mod scx;
 pub(crate) mod sim;
 pub(crate) mod starvation;

@@ -55,7 +55,7 @@ impl<S: SchedExt> Sim<S> {
     /// True when the loaded scheduler has `op`.
     #[inline]
     pub(crate) fn has(&self, op: OpKind) -> bool {
-        self.k.scx.present.has(op)
+        self.k.sched.present.has(op)
     }
 
     /// Calls `op` with its cost. `rq` is the run queue whose lock is held.

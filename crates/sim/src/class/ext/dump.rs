@@ -92,7 +92,7 @@ fn task_text(k: &Kernel, task: &Task, marker: char, at: TimeNs) -> String {
 
 impl<S: SchedExt> Sim<S> {
     fn dump_push(&mut self, text: &str) {
-        self.k.scx.dump.text.push_str(text);
+        self.k.sched.dump.text.push_str(text);
     }
 
     /// Calls a dump callback and indents what it printed.
@@ -101,7 +101,7 @@ impl<S: SchedExt> Sim<S> {
             return false;
         }
         self.call(op, None, None, body);
-        let printed = std::mem::take(&mut self.k.scx.dump.ops_text);
+        let printed = std::mem::take(&mut self.k.sched.dump.ops_text);
         if printed.is_empty() {
             return false;
         }
@@ -112,15 +112,15 @@ impl<S: SchedExt> Sim<S> {
 
     /// Writes the dump of the claimed exit.
     pub(crate) fn dump_state(&mut self) {
-        let exit = self.k.scx.exit.clone().expect("a dump belongs to an exit");
+        let exit = self.k.sched.exit.clone().expect("a dump belongs to an exit");
         let record = ExitRecord { dump: String::new(), ..self.exit_record() };
-        let name = self.k.scx.info.as_ref().map(|info| info.name.clone()).unwrap_or_default();
+        let name = self.k.sched.info.as_ref().map(|info| info.name.clone()).unwrap_or_default();
         let here = exit.cpu.unwrap_or(CpuId(0));
         let (comm, pid) = match exit.current.and_then(|task| self.k.get_task(task)) {
             Some(task) => (task.name().to_string(), task.pid),
             None => (format!("swapper/{}", here.0), 0),
         };
-        self.k.scx.dump.text.clear();
+        self.k.sched.dump.text.clear();
         self.dump_push(&format!("{name}: root\n"));
         self.dump_push(&format!(
             "{comm}[{pid}] triggered exit kind {} on CPU {}:\n  {} ({})\n\nBacktrace:\n",
@@ -137,7 +137,7 @@ impl<S: SchedExt> Sim<S> {
             self.dump_cpu(cpu, &record, exit.at);
         }
         let mut counters = String::from("\nEvent counters\n--------------\n");
-        for (name, value) in self.k.scx.events.named() {
+        for (name, value) in self.k.sched.events.named() {
             let _ = writeln!(counters, "{name:>40}: {value:>16}");
         }
         self.dump_push(&counters);
@@ -145,7 +145,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     fn truncate_dump(&mut self) {
-        let Dump { text, limit, .. } = &mut self.k.scx.dump;
+        let Dump { text, limit, .. } = &mut self.k.sched.dump;
         if text.len() < *limit {
             return;
         }
@@ -180,17 +180,17 @@ impl<S: SchedExt> Sim<S> {
             u32::from(entry.cpu_released),
             entry.kick_sync
         );
-        let before = self.k.scx.dump.text.len();
+        let before = self.k.sched.dump.text.len();
         self.dump_push(&head);
         let said = self.dump_ops(OpKind::DumpCpu, "  ", |ops, k| ops.dump_cpu(k, record, cpu, idle));
         if idle && !said {
-            self.k.scx.dump.text.truncate(before);
+            self.k.sched.dump.text.truncate(before);
             return;
         }
         let running = curr.filter(|&task| self.k.task(task).class == SchedClass::Ext);
         let marked = running.map(|task| (task, '*'));
         for (task, marker) in marked.into_iter().chain(waiting.into_iter().map(|(_, task)| (task, ' '))) {
-            if self.k.scx.dump.text.len() > self.k.scx.dump.limit {
+            if self.k.sched.dump.text.len() > self.k.sched.dump.limit {
                 return;
             }
             let text = task_text(&self.k, self.k.task(task), marker, at);

@@ -7,7 +7,7 @@ use crate::flags::*;
 use crate::state::cpu::Kick;
 use crate::state::dsq::{Cursor, Dsq, DsqIter};
 use crate::state::ops::OpKind;
-use crate::state::scx::{DispatchEntry, EventCounters, PendingExit};
+use crate::state::sched::{DispatchEntry, EventCounters, PendingExit};
 use crate::state::task::OpsState;
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
@@ -34,9 +34,9 @@ impl Kernel {
                 self.dsqs.len() as u32 - 1
             }
         };
-        match self.scx.small(id) {
+        match self.sched.small(id) {
             Some(place) => *place = ix,
-            None => _ = self.scx.dsq_index.insert(id.0, ix),
+            None => _ = self.sched.dsq_index.insert(id.0, ix),
         }
         0
     }
@@ -56,9 +56,9 @@ impl Kernel {
         }
         self.dsq_mut(ix).id = SCX_DSQ_INVALID;
         self.scx.dsq_free.push(ix.0);
-        match self.scx.small(id) {
+        match self.sched.small(id) {
             Some(place) => *place = 0,
-            None => _ = self.scx.dsq_index.remove(&id.0),
+            None => _ = self.sched.dsq_index.remove(&id.0),
         }
         true
     }
@@ -160,7 +160,7 @@ impl Kernel {
     fn iter_move(&mut self, iter: DsqIter, task: TaskId, dst: DsqId, enq_flags: u64, internal: u64) -> bool {
         let index = iter.0 as usize;
         let Some(flags) = self.vet_enq_flags(dst, enq_flags) else { return false };
-        if self.scx.exit.is_some() {
+        if self.sched.exit.is_some() {
             return false;
         }
         if self.is_flat() && flags & SCX_ENQ_IMMED != 0 {
@@ -179,7 +179,7 @@ impl Kernel {
     #[inline]
     fn vet_enq_flags(&mut self, dsq: DsqId, flags: u64) -> Option<u64> {
         let checked = SCX_ENQ_INTERNAL_MASK | SCX_ENQ_IMMED | SCX_ENQ_RESCUE;
-        if flags & checked == 0 && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 {
+        if flags & checked == 0 && self.sched.flags & SCX_OPS_ALWAYS_ENQ_IMMED == 0 {
             return Some(flags);
         }
         self.vet_rare_flags(dsq, flags)
@@ -198,7 +198,7 @@ impl Kernel {
                 return None;
             }
         }
-        if local && self.scx.flags & SCX_OPS_ALWAYS_ENQ_IMMED != 0 {
+        if local && self.sched.flags & SCX_OPS_ALWAYS_ENQ_IMMED != 0 {
             flags |= SCX_ENQ_IMMED;
         }
         Some(flags)
@@ -232,7 +232,7 @@ impl Kernel {
     #[inline(always)]
     fn insert_preamble(&mut self, task: TaskId, dsq: DsqId, enq_flags: u64) -> Option<u64> {
         if !self.has_task(task) {
-            self.scx.events.insert_not_owned += 1;
+            self.sched.events.insert_not_owned += 1;
             return None;
         }
         self.vet_enq_flags(dsq, enq_flags)
@@ -244,7 +244,7 @@ impl Kernel {
         let queued = matches!(scx.ops_state, OpsState::Queueing | OpsState::Queued);
         let qseq = if queued { scx.ops_qseq } else { 0 };
         let site = self.ctx.site;
-        if let Some(direct) = self.scx.direct {
+        if let Some(direct) = self.sched.direct {
             self.mark_direct_dispatch(
                 direct,
                 task,
@@ -252,15 +252,15 @@ impl Kernel {
             );
             return;
         }
-        if self.scx.buffer.len() >= self.scx.max_batch as usize {
+        if self.sched.buffer.len() >= self.sched.max_batch as usize {
             self.error(ExitKind::Error, "dispatch buffer overflow".into());
             return;
         }
-        self.scx.buffer.push(DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags, site });
+        self.sched.buffer.push(DispatchEntry { task, qseq, dsq, slice, vtime, enq_flags, site });
     }
 
     fn mark_direct_dispatch(&mut self, direct: Option<TaskId>, task: TaskId, entry: DispatchEntry) {
-        self.scx.direct = Some(None);
+        self.sched.direct = Some(None);
         let name = |k: &Kernel, task: TaskId| format!("{}[{}]", k.task(task).name(), k.task(task).pid);
         let Some(expected) = direct else {
             let message = format!("{} already direct-dispatched", name(self, task));
@@ -276,7 +276,7 @@ impl Kernel {
             self.error(ExitKind::Error, message);
             return;
         }
-        self.scx.direct_site = entry.site;
+        self.sched.direct_site = entry.site;
         let direct = self.task_mut(task);
         direct.scx.ddsp_slice = entry.slice;
         direct.scx.ddsp_vtime = entry.vtime;
@@ -286,13 +286,13 @@ impl Kernel {
 
     /// `scx_bpf_dispatch_nr_slots()`.
     pub fn dispatch_nr_slots(&self) -> u32 {
-        debug_assert!(self.scx.buffer.len() <= self.scx.max_batch as usize, "the buffer has its slots");
-        self.scx.max_batch - self.scx.buffer.len() as u32
+        debug_assert!(self.sched.buffer.len() <= self.sched.max_batch as usize, "the buffer has its slots");
+        self.sched.max_batch - self.sched.buffer.len() as u32
     }
 
     /// `scx_bpf_dispatch_cancel()`: drops the last buffered insert.
     pub fn dispatch_cancel(&mut self) {
-        if self.scx.buffer.pop().is_none() {
+        if self.sched.buffer.pop().is_none() {
             self.error(ExitKind::Error, "dispatch buffer underflow".into());
         }
     }
@@ -308,8 +308,8 @@ impl Kernel {
             return false;
         };
         let moved = self.consume(cpu, ix, flags);
-        debug_assert!(self.scx.buffer.is_empty(), "the buffer was flushed");
-        self.scx.nr_dispatched += u32::from(moved);
+        debug_assert!(self.sched.buffer.is_empty(), "the buffer was flushed");
+        self.sched.nr_dispatched += u32::from(moved);
         moved
     }
 
@@ -346,7 +346,7 @@ impl Kernel {
     /// `scx_bpf_kick_cpu()`: carried out when the running kernel path ends.
     pub fn kick_cpu(&mut self, cpu: i32, flags: u64) {
         let Some(cpu) = self.valid_cpu(cpu, None) else { return };
-        if self.scx.bypassing {
+        if self.sched.bypassing {
             return;
         }
         if flags & SCX_KICK_IDLE != 0 {
@@ -444,7 +444,7 @@ impl Kernel {
 
     /// `scx_bpf_events()`.
     pub fn events(&self) -> &EventCounters {
-        &self.scx.events
+        &self.sched.events
     }
 
     /// `scx_bpf_now()` and `ktime_get_ns()`: what the kernel's clock shows.
@@ -467,30 +467,30 @@ impl Kernel {
 
     /// `scx_bpf_exit()`: the code is kept by [`Kernel::exit_code`] alone.
     pub fn bpf_exit(&mut self, code: i64, message: String) {
-        if self.scx.exit.is_none() {
-            self.scx.exit_code = code;
+        if self.sched.exit.is_none() {
+            self.sched.exit_code = code;
         }
         self.claim_exit(ExitKind::UnregBpf, message, Some(self.ctx.cpu));
     }
 
     /// `exit_info->exit_code`: what `scx_bpf_exit()` was given, else 0.
     pub fn exit_code(&self) -> i64 {
-        self.scx.exit_code
+        self.sched.exit_code
     }
 
     /// `exit_info->exit_cpu`: where the exit was claimed, -1 for one from outside.
     pub fn exit_cpu(&self) -> i32 {
-        let cpu = self.scx.exit.as_ref().and_then(|exit| exit.cpu);
+        let cpu = self.sched.exit.as_ref().and_then(|exit| exit.cpu);
         cpu.map_or(-1, |cpu| cpu.0 as i32)
     }
 
     pub(crate) fn claim_exit(&mut self, kind: ExitKind, message: String, cpu: Option<CpuId>) {
-        if self.scx.exit.is_some() || !self.scx.loaded {
+        if self.sched.exit.is_some() || !self.scx.loaded {
             return;
         }
         let message = cut_message(message);
         let current = self.ctx.current;
-        self.scx.exit =
+        self.sched.exit =
             Some(PendingExit { kind, message, cpu, current, at: self.ctx.now, site: self.ctx.site });
     }
 
@@ -504,8 +504,8 @@ impl Kernel {
             );
             return;
         }
-        if self.scx.dump.ops_text.len() <= self.scx.dump.limit {
-            self.scx.dump.ops_text.push_str(text);
+        if self.sched.dump.ops_text.len() <= self.sched.dump.limit {
+            self.sched.dump.ops_text.push_str(text);
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::event::Event;
 use crate::flags::*;
 use crate::state::kernel::Kernel;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
-use crate::state::scx::SMALL_DSQ_IDS;
+use crate::state::sched::SMALL_DSQ_IDS;
 use crate::state::sim::Sim;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, KernelChange, TaskId, TimeNs};
@@ -38,8 +38,8 @@ pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
 impl Kernel {
     /// The scheduler leaves, to be started again with the CPUs that are online then.
     pub(crate) fn exit_for_hotplug(&mut self, message: String) {
-        if self.scx.exit.is_none() {
-            self.scx.exit_code = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;
+        if self.sched.exit.is_none() {
+            self.sched.exit_code = SCX_ECODE_ACT_RESTART | SCX_ECODE_RSN_HOTPLUG;
         }
         self.claim_exit(ExitKind::UnregKern, message, Some(self.ctx.cpu));
     }
@@ -67,21 +67,23 @@ impl<S: SchedExt> Sim<S> {
         let traced = [TracePointKind::SysEnter, TracePointKind::SysExit];
         scx.shows_calls = ops.reads_registers() || traced.into_iter().any(|kind| scx.wants.wants(kind));
         scx.loaded = true;
-        scx.flags = info.flags;
-        scx.present = present;
+        let sched = &mut self.k.sched;
+        sched.flags = info.flags;
+        sched.present = present;
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
-        scx.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
-        self.k.bounds = Bounds { watchdog: scx.timeout };
+        sched.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
+        self.k.bounds = Bounds { watchdog: sched.timeout };
         self.k.trace.summary.look_from(self.k.bounds.idle().min(IDLE_LOOK));
-        scx.max_batch =
+        self.k.sched.max_batch =
             if info.dispatch_max_batch == 0 { SCX_DSP_DFL_MAX_BATCH } else { info.dispatch_max_batch };
         let own_idle = info.present.has(OpKind::UpdateIdle);
+        let scx = &mut self.k.scx;
         scx.builtin_idle = !own_idle || info.flags & SCX_OPS_KEEP_BUILTIN_IDLE != 0;
         scx.idle_per_node = info.flags & SCX_OPS_BUILTIN_IDLE_PER_NODE != 0;
         let limit = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
-        scx.dump.limit = limit as usize;
-        scx.info = Some(info);
-        self.k.scx.dsq_small = vec![0; SMALL_DSQ_IDS];
+        self.k.sched.dump.limit = limit as usize;
+        self.k.sched.info = Some(info);
+        self.k.sched.dsq_small = vec![0; SMALL_DSQ_IDS];
         self.k.idle_reset();
         if !self.validate_ops() {
             return;
@@ -90,8 +92,8 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         // What follows runs under a bypass, which takes no time here.
-        self.k.scx.events.bypass_activate += 1;
-        self.k.scx.bypassing = true;
+        self.k.sched.events.bypass_activate += 1;
+        self.k.sched.bypassing = true;
         if !self.init_groups() {
             return;
         }
@@ -100,9 +102,9 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.scx.enabled = true;
-        self.k.scx.switch_all = self.k.scx.flags & SCX_OPS_SWITCH_PARTIAL == 0;
+        self.k.scx.switch_all = self.k.sched.flags & SCX_OPS_SWITCH_PARTIAL == 0;
         tasks.iter().for_each(|&task| self.take_in(task));
-        self.k.scx.bypassing = false;
+        self.k.sched.bypassing = false;
         self.requeue_waiting();
         self.k.attach_servers();
         // Enabling ends with a reschedule of every CPU (`scx_bypass(false)`): idle ones
@@ -120,7 +122,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.resched_curr(cpu);
         }
         self.k.ctx.cpu = here;
-        let interval = (self.k.scx.timeout / 2).max(self.k.machine.tick_period());
+        let interval = (self.k.sched.timeout / 2).max(self.k.machine.tick_period());
         self.k.scx.watchdog_interval = interval;
         let begin = if tasks.is_empty() { TimeNs::ZERO } else { self.k.ctx.now };
         self.k.queue.push(begin + interval, Event::Watchdog);
@@ -134,8 +136,8 @@ impl<S: SchedExt> Sim<S> {
                 self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
             }
         }
-        let expected = self.k.scx.info.as_ref().map_or(0, |info| info.hotplug_seq);
-        self.k.scx.exit.is_none() && self.k.check_hotplug_seq(expected)
+        let expected = self.k.sched.info.as_ref().map_or(0, |info| info.hotplug_seq);
+        self.k.sched.exit.is_none() && self.k.check_hotplug_seq(expected)
     }
 
     /// The callbacks among `present` that this version of the kernel makes.
@@ -165,16 +167,16 @@ impl<S: SchedExt> Sim<S> {
 
     /// `scx_validate_ops()`.
     fn validate_ops(&mut self) -> bool {
-        let scx = &self.k.scx;
+        let (scx, sched) = (&self.k.scx, &self.k.sched);
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
-        let problem = if scx.flags & !SCX_OPS_ALL_FLAGS != 0 {
-            Some(format!("unknown ops.flags {:#x}", scx.flags & !SCX_OPS_ALL_FLAGS))
-        } else if scx.flags & SCX_OPS_ENQ_LAST != 0 && !scx.present.has(OpKind::Enqueue) {
+        let problem = if sched.flags & !SCX_OPS_ALL_FLAGS != 0 {
+            Some(format!("unknown ops.flags {:#x}", sched.flags & !SCX_OPS_ALL_FLAGS))
+        } else if sched.flags & SCX_OPS_ENQ_LAST != 0 && !sched.present.has(OpKind::Enqueue) {
             Some("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented".into())
         } else if scx.idle_per_node && !scx.builtin_idle {
             Some("SCX_OPS_BUILTIN_IDLE_PER_NODE requires CPU idle selection enabled".into())
-        } else if scx.timeout > most {
-            Some(format!("ops.timeout_ms of {} is above the maximum of {most}", scx.timeout))
+        } else if sched.timeout > most {
+            Some(format!("ops.timeout_ms of {} is above the maximum of {most}", sched.timeout))
         } else {
             None
         };
@@ -315,7 +317,7 @@ impl<S: SchedExt> Sim<S> {
     /// `switching_to_scx()`: changes of affinity were not told while another class had the task.
     fn switching_to_ext(&mut self, task: TaskId) {
         self.ext_enable(task);
-        let cid_form = self.k.scx.info.as_ref().is_some_and(|info| info.cid_form);
+        let cid_form = self.k.sched.info.as_ref().is_some_and(|info| info.cid_form);
         if self.has(OpKind::SetCpumask) && !cid_form {
             let (cpu, mask) = (self.k.task(task).cpu, self.k.task(task).cpus_allowed.clone());
             self.call(OpKind::SetCpumask, Some(task), Some(cpu), |ops, k| ops.set_cpumask(k, task, &mask));
@@ -352,7 +354,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.queue.push(time + self.k.scx.watchdog_interval, Event::Watchdog);
-        let timeout = self.k.scx.timeout;
+        let timeout = self.k.sched.timeout;
         let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
         let late = |task: &&Task| time.since(task.scx.runnable_at) > timeout;
         let stalled = self.k.live_tasks().filter(waits).filter(late);
@@ -371,7 +373,7 @@ impl<S: SchedExt> Sim<S> {
     /// Starts the ejection when an exit was claimed: dump, bypass, helper thread.
     #[inline]
     pub(crate) fn check_exit(&mut self) {
-        if self.k.scx.exit.is_some() && !self.k.scx.disabling && self.k.held.pause.is_none() {
+        if self.k.sched.exit.is_some() && !self.k.scx.disabling && self.k.held.pause.is_none() {
             self.begin_exit();
         }
     }
@@ -381,7 +383,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.scx.disabling = true;
         let was = self.k.set_setup(true);
         self.name_source();
-        if self.k.scx.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {
+        if self.k.sched.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {
             self.dump_state();
         }
         self.bypass();
@@ -391,7 +393,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// Adds to the message of an ejection which line of which program is at fault, where a call of a program is.
     fn name_source(&mut self) {
-        let Some(exit) = self.k.scx.exit.as_mut().filter(|exit| exit.kind.is_ejection()) else { return };
+        let Some(exit) = self.k.sched.exit.as_mut().filter(|exit| exit.kind.is_ejection()) else { return };
         let place = exit.site.take().zip(self.ops.as_ref()).and_then(|(site, ops)| ops.source(site));
         if let Some(place) = place {
             exit.message = cut_message(format!("{}; {place}", exit.message));
@@ -401,9 +403,9 @@ impl<S: SchedExt> Sim<S> {
     /// `scx_bypass(true)`: waiting tasks go to the bypass queues, every CPU
     /// reschedules.
     fn bypass(&mut self) {
-        self.k.scx.bypassing = true;
-        self.k.scx.bypass_since = self.k.ctx.now;
-        self.k.scx.events.bypass_activate += 1;
+        self.k.sched.bypassing = true;
+        self.k.sched.bypass_since = self.k.ctx.now;
+        self.k.sched.events.bypass_activate += 1;
         self.requeue_waiting();
         for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             self.k.resched_curr(cpu);
@@ -437,7 +439,7 @@ impl<S: SchedExt> Sim<S> {
     /// The scheduler's loader takes it out again.
     #[inline(never)]
     pub(crate) fn detach(&mut self) {
-        if self.k.scx.loaded && self.k.scx.exit.is_none() {
+        if self.k.scx.loaded && self.k.sched.exit.is_none() {
             self.k.scx.detached = true;
             self.k.claim_exit(ExitKind::Unreg, String::new(), None);
         }
@@ -499,7 +501,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.set_setup(true);
         self.k.scx.still_waiting = self.still_waiting();
-        if self.k.scx.exit.is_none() {
+        if self.k.sched.exit.is_none() {
             self.k.claim_exit(ExitKind::Unreg, String::new(), None);
             self.k.scx.regular_end = true;
         } else if !self.k.scx.disabling {
@@ -507,9 +509,9 @@ impl<S: SchedExt> Sim<S> {
             self.dump_state();
         }
         self.k.scx.disabling = true;
-        if !self.k.scx.bypassing {
-            self.k.scx.bypassing = true;
-            self.k.scx.bypass_since = self.k.ctx.now;
+        if !self.k.sched.bypassing {
+            self.k.sched.bypassing = true;
+            self.k.sched.bypass_since = self.k.ctx.now;
         }
         self.disable();
     }
@@ -517,25 +519,24 @@ impl<S: SchedExt> Sim<S> {
     /// The scheduler is gone: nothing of it is called or found any more.
     fn forget(&mut self) {
         debug_assert!(self.k.scx.loaded, "only what was loaded is forgotten");
-        let spent = self.k.ctx.now.since(self.k.scx.bypass_since);
-        let scx = &mut self.k.scx;
-        scx.events.bypass_duration += spent.0;
-        scx.loaded = false;
-        scx.present = OpsSet::EMPTY;
-        scx.bypassing = false;
-        scx.wants = TracePoints::NONE;
-        scx.buffer.clear();
+        let spent = self.k.ctx.now.since(self.k.sched.bypass_since);
+        (self.k.scx.loaded, self.k.scx.wants) = (false, TracePoints::NONE);
+        let sched = &mut self.k.sched;
+        sched.events.bypass_duration += spent.0;
+        sched.present = OpsSet::EMPTY;
+        sched.bypassing = false;
+        sched.buffer.clear();
         self.k.deferred.clear();
     }
 
     /// The exit as `struct scx_exit_info` shows it.
     pub(crate) fn exit_record(&self) -> ExitRecord {
-        match &self.k.scx.exit {
+        match &self.k.sched.exit {
             Some(exit) => ExitRecord {
                 kind: exit.kind,
                 reason: exit_reason(exit.kind).to_string(),
                 message: exit.message.clone(),
-                dump: self.k.scx.dump.text.clone(),
+                dump: self.k.sched.dump.text.clone(),
                 after: Some(exit.at.since(self.k.origin)),
             },
             None => ExitRecord::default(),

@@ -58,7 +58,7 @@ impl<S: SchedExt> Sim<S> {
         }
         let selected = self.k.task(task).scx.selected_cpu;
         if flags & SCX_ENQ_CPU_SELECTED != 0 && selected != cpu.0 as i32 {
-            self.k.scx.events.select_cpu_fallback += 1;
+            self.k.sched.events.select_cpu_fallback += 1;
         }
         self.run_deferred();
     }
@@ -120,9 +120,9 @@ impl<S: SchedExt> Sim<S> {
         entry.ready_at = now;
         assert_eq!(entry.scx.ops_state, OpsState::None, "{task} is handed over once");
         entry.begin_hand_over();
-        self.k.scx.direct = Some(Some(task));
+        self.k.sched.direct = Some(Some(task));
         self.call(OpKind::Enqueue, Some(task), Some(cpu), |ops, k| ops.enqueue(k, task, flags));
-        self.k.scx.direct = None;
+        self.k.sched.direct = None;
         let entry = self.k.task_mut(task);
         if entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID {
             return true;
@@ -140,7 +140,7 @@ impl<S: SchedExt> Sim<S> {
         let id = scx.ddsp_dsq_id;
         let flags = scx.ddsp_enq_flags | SCX_ENQ_APPLY_SLICE | SCX_ENQ_CLEAR_OPSS;
         let insert = Insert { slice: scx.ddsp_slice, vtime: scx.ddsp_vtime, flags };
-        self.k.ctx.site = self.k.scx.direct_site;
+        self.k.ctx.site = self.k.sched.direct_site;
         let ix = self.k.dsq_for_dispatch(cpu, id, cpu);
         if self.k.dsq(ix).local.is_some_and(|target| target != cpu) {
             self.k.task_mut(task).set_ops_state(OpsState::None);
@@ -244,7 +244,7 @@ impl<S: SchedExt> Sim<S> {
         }
         for &(task, immed) in &tasks {
             self.k.dispatch_dequeue(task);
-            self.k.scx.events.reenq_immed += u64::from(immed);
+            self.k.sched.events.reenq_immed += u64::from(immed);
             let reason = if immed { SCX_TASK_REENQ_IMMED } else { SCX_TASK_REENQ_KFUNC };
             self.k.task_mut(task).add_scx_flags(reason);
         }
@@ -262,24 +262,24 @@ impl<S: SchedExt> Sim<S> {
     /// `select_task_rq_scx()`.
     #[inline(always)]
     pub(crate) fn ext_select(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
-        if self.k.scx.bypassing {
-            self.k.scx.events.bypass_dispatch += 1;
+        if self.k.sched.bypassing {
+            self.k.sched.events.bypass_dispatch += 1;
             self.k.task_mut(task).set_selected_cpu(prev.0 as i32);
             return prev;
         }
         if self.has(OpKind::SelectCpu) {
-            self.k.scx.direct = Some(Some(task));
+            self.k.sched.direct = Some(Some(task));
             let cpu = self.call(OpKind::SelectCpu, Some(task), None, |ops, k| {
                 ops.select_cpu(k, task, prev, wake_flags)
             });
-            self.k.scx.direct = None;
+            self.k.sched.direct = None;
             self.k.task_mut(task).set_selected_cpu(cpu);
             return self.chosen_cpu(cpu, prev);
         }
         let found =
             if self.k.scx.builtin_idle { self.k.select_idle(task, prev, wake_flags, None, 0) } else { None };
         if found.is_some() {
-            self.k.scx.events.refill_slice_dfl += 1;
+            self.k.sched.events.refill_slice_dfl += 1;
             let entry = self.k.task_mut(task);
             entry.scx.ddsp_slice = SCX_SLICE_DFL;
             entry.set_ddsp_enq_flags(0);
@@ -339,7 +339,7 @@ impl<S: SchedExt> Sim<S> {
         if let Some(task) = prev {
             self.k.scx_update_curr(task);
         }
-        let bypassing = self.k.scx.bypassing;
+        let bypassing = self.k.sched.bypassing;
         let verdict = if self.has_slice(prev) && !bypassing {
             Verdict::Prev
         } else if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
@@ -349,8 +349,8 @@ impl<S: SchedExt> Sim<S> {
         };
         let verdict = match verdict {
             Verdict::Nothing if self.is_queued(prev) => {
-                if self.k.scx.flags & SCX_OPS_ENQ_LAST == 0 || bypassing {
-                    self.k.scx.events.dispatch_keep_last += 1;
+                if self.k.sched.flags & SCX_OPS_ENQ_LAST == 0 || bypassing {
+                    self.k.sched.events.dispatch_keep_last += 1;
                     Verdict::Prev
                 } else {
                     Verdict::Nothing
@@ -381,14 +381,14 @@ impl<S: SchedExt> Sim<S> {
         if self.ext_consume(cpu, self.k.dsq_global(cpu)) {
             return Verdict::Local;
         }
-        if self.k.scx.bypassing {
+        if self.k.sched.bypassing {
             return if self.ext_consume_bypass(cpu) { Verdict::Local } else { Verdict::Nothing };
         }
         if !self.has(OpKind::Dispatch) {
             return Verdict::Nothing;
         }
         for _ in 0..SCX_DSP_MAX_LOOPS {
-            self.k.scx.nr_dispatched = 0;
+            self.k.sched.nr_dispatched = 0;
             self.call(OpKind::Dispatch, prev, Some(cpu), |ops, k| ops.dispatch(k, cpu, prev));
             self.k.flush_dispatch_buffer(cpu);
             self.run_deferred();
@@ -398,7 +398,7 @@ impl<S: SchedExt> Sim<S> {
             if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 || self.ext_consume(cpu, self.k.dsq_global(cpu)) {
                 return Verdict::Local;
             }
-            if self.k.scx.nr_dispatched == 0 {
+            if self.k.sched.nr_dispatched == 0 {
                 return Verdict::Nothing;
             }
         }
@@ -466,7 +466,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(crate) fn ext_put_queued(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         let scx = self.k.task(task).scx;
-        if scx.slice != 0 && !self.k.scx.bypassing {
+        if scx.slice != 0 && !self.k.sched.bypassing {
             if scx.flags & SCX_TASK_IMMED != 0 {
                 self.k.task_mut(task).add_scx_flags(SCX_TASK_REENQ_PREEMPTED);
                 self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
@@ -516,7 +516,7 @@ impl<S: SchedExt> Sim<S> {
     /// `task_tick_scx()`.
     pub(crate) fn ext_tick(&mut self, cpu: CpuId, task: TaskId) {
         self.k.scx_update_curr(task);
-        if self.k.scx.bypassing {
+        if self.k.sched.bypassing {
             self.k.task_mut(task).set_slice(0);
         } else if self.has(OpKind::Tick) {
             self.call(OpKind::Tick, Some(task), Some(cpu), |ops, k| ops.tick(k, task));
@@ -547,7 +547,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.scx.builtin_idle {
             self.k.idle_update(cpu, idle);
         }
-        if self.has(OpKind::UpdateIdle) && !self.k.scx.bypassing {
+        if self.has(OpKind::UpdateIdle) && !self.k.sched.bypassing {
             self.call(OpKind::UpdateIdle, None, Some(cpu), |ops, k| ops.update_idle(k, cpu, idle));
         }
     }

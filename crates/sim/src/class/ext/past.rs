@@ -14,7 +14,7 @@ impl<S: SchedExt> Sim<S> {
     pub(super) fn queue_past(&mut self, cpu: CpuId, task: TaskId) -> Option<DsqIx> {
         let entry = self.k.task(task);
         let ordinary = self.has(OpKind::Enqueue) && !entry.is_exiting() && entry.migration_disabled == 0;
-        if ordinary && !self.k.scx.bypassing && self.k.is_online(cpu) {
+        if ordinary && !self.k.sched.bypassing && self.k.is_online(cpu) {
             return None;
         }
         self.rare_queue_past(cpu, task)
@@ -25,11 +25,11 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.task(task);
         let direct = entry.scx.ddsp_dsq_id != SCX_DSQ_INVALID;
         let (exiting, pinned) = (entry.is_exiting(), entry.migration_disabled > 0);
-        let (ops_flags, online) = (self.k.scx.flags, self.k.is_online(cpu));
-        let (local, events) = (self.k.dsq_local(cpu), &mut self.k.scx.events);
+        let (ops_flags, online) = (self.k.sched.flags, self.k.is_online(cpu));
+        let (local, events) = (self.k.dsq_local(cpu), &mut self.k.sched.events);
         if !online {
             Some(local)
-        } else if self.k.scx.bypassing {
+        } else if self.k.sched.bypassing {
             events.bypass_dispatch += 1;
             Some(self.k.dsq_bypass(cpu))
         } else if direct {
@@ -51,7 +51,7 @@ impl<S: SchedExt> Sim<S> {
     #[inline(never)]
     pub(super) fn count_reenqueue(&mut self, task: TaskId, count: u32) -> bool {
         if count > 1 {
-            self.k.scx.events.reenq_repeat += 1;
+            self.k.sched.events.reenq_repeat += 1;
         }
         if count <= SCX_REENQ_MAX_REPEAT {
             return true;
@@ -72,8 +72,8 @@ impl<S: SchedExt> Sim<S> {
 
     #[inline(never)]
     pub(super) fn ext_refill(&mut self, task: TaskId) {
-        let slice = if self.k.scx.bypassing { SCX_SLICE_BYPASS } else { SCX_SLICE_DFL };
+        let slice = if self.k.sched.bypassing { SCX_SLICE_BYPASS } else { SCX_SLICE_DFL };
         self.k.task_mut(task).set_slice(slice);
-        self.k.scx.events.refill_slice_dfl += 1;
+        self.k.sched.events.refill_slice_dfl += 1;
     }
 }

@@ -148,10 +148,10 @@ impl Kernel {
 
     #[inline(always)]
     pub(crate) fn user_dsq(&self, id: DsqId) -> Option<DsqIx> {
-        if let Some(&ix) = usize::try_from(id.0).ok().and_then(|id| self.scx.dsq_small.get(id)) {
+        if let Some(&ix) = usize::try_from(id.0).ok().and_then(|id| self.sched.dsq_small.get(id)) {
             return (ix != 0).then_some(DsqIx(ix));
         }
-        self.scx.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
+        self.sched.dsq_index.get(&id.0).map(|&ix| DsqIx(ix))
     }
 
     /// Takes the lock of a queue; a local one is guarded by that of the run queue.
@@ -194,7 +194,7 @@ impl Kernel {
     /// Leaves an `ops.dequeue()` call behind, if the scheduler has that.
     #[inline]
     fn tell_dequeue(&mut self, task: TaskId, deq_flags: u64) {
-        if self.scx.present.has(OpKind::Dequeue) {
+        if self.sched.present.has(OpKind::Dequeue) {
             self.defer(Deferred::Dequeue(task, deq_flags));
         }
     }
@@ -407,7 +407,7 @@ impl Kernel {
     #[inline]
     fn can_run_where_online(&mut self, cpu: CpuId, enforce: bool) -> bool {
         let online = self.is_online(cpu);
-        self.scx.events.dispatch_local_dsq_offline += u64::from(enforce && !online);
+        self.sched.events.dispatch_local_dsq_offline += u64::from(enforce && !online);
         online
     }
 
@@ -420,7 +420,7 @@ impl Kernel {
         }
         self.dsq_lock(ix);
         let mut at = self.dsq(ix).head;
-        let aborting = self.scx.exit.is_some() && self.dsq(ix).id != SCX_DSQ_BYPASS;
+        let aborting = self.sched.exit.is_some() && self.dsq(ix).id != SCX_DSQ_BYPASS;
         while let Some(task) = at.filter(|_| !aborting) {
             let entry = self.task(task);
             at = entry.scx.dsq_next;
@@ -478,7 +478,7 @@ impl Kernel {
 
     /// `finish_dispatch()`: carries an insert of `ops.dispatch()` out if the task
     /// is still the one that was meant.
-    pub(crate) fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::scx::DispatchEntry) {
+    pub(crate) fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::sched::DispatchEntry) {
         let Some(task) = self.get_task(entry.task) else { return };
         if task.scx.ops_state != OpsState::Queued || task.scx.ops_qseq != entry.qseq {
             return;
@@ -538,7 +538,7 @@ impl Kernel {
     /// `scx_flush_dispatch_buf()`: finishes the inserts of `ops.dispatch()` on `cpu`.
     #[inline]
     pub(crate) fn flush_dispatch_buffer(&mut self, cpu: CpuId) {
-        if !self.scx.buffer.is_empty() {
+        if !self.sched.buffer.is_empty() {
             self.finish_dispatches(cpu);
         }
     }
@@ -546,12 +546,12 @@ impl Kernel {
     #[inline(never)]
     fn finish_dispatches(&mut self, cpu: CpuId) {
         let (mut at, site) = (0, self.ctx.site);
-        while let Some(&entry) = self.scx.buffer.get(at) {
+        while let Some(&entry) = self.sched.buffer.get(at) {
             self.finish_dispatch(cpu, entry);
             at += 1;
         }
         self.ctx.site = site;
-        self.scx.nr_dispatched += at as u32;
-        self.scx.buffer.clear();
+        self.sched.nr_dispatched += at as u32;
+        self.sched.buffer.clear();
     }
 }
