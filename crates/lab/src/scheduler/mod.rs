@@ -4,6 +4,7 @@ pub mod compiler;
 pub mod entry;
 #[cfg(feature = "host")]
 mod for_kernel;
+pub mod groups;
 pub mod meanwhile;
 #[cfg(feature = "host")]
 pub mod own_loader;
@@ -21,7 +22,7 @@ use crate::files::input;
 use crate::scheduler::entry::{Entry, is_path, with_choice};
 use crate::scheduler::own_loader::{Command, PREFIX};
 use crate::shipped::SCHEDULERS;
-use schedlab_base::{GroupFile, Presence, TimedSetting, did_you_mean};
+use schedlab_base::{Presence, TimedSetting, did_you_mean};
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::limits::OBJECT_BYTES;
 use schedlab_bpf::object::{Object, Program, Table, is_executable, scheduler_within};
@@ -29,7 +30,7 @@ use schedlab_bpf::settings;
 use schedlab_scx::{
     LeftToLoader, LoadOptions, RunProgram, TimedProgram, is_at_interrupt, is_probe, left_out,
 };
-use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable, Warning, unheard_groups};
+use schedlab_trace::{Counter, ExitKind, ExitRecord, SchedulerTable};
 use spares::Spares;
 use std::borrow::Cow;
 use std::path::Path;
@@ -418,17 +419,6 @@ impl Scheduler {
         }
         let object = self.parsed()?.ok()?;
         Some(LeftToLoader::of(&object, &self.values, &self.all_programs())).filter(|left| !left.is_nothing())
-    }
-
-    /// The warning that groups say what the scheduler does not learn, by the callbacks of its object.
-    pub fn unheard_groups(&self, files: &[GroupFile]) -> Option<Warning> {
-        let object = self.parsed()?.ok()?;
-        let tables = object.struct_ops();
-        // `sched_ext_ops_cid` names the members after the controller.
-        let member = |name: &str| name.replace("cpuctl_", "cgroup_");
-        unheard_groups(files, |callback| {
-            tables.iter().flat_map(|table| &table.functions).any(|(name, _)| member(name) == callback)
-        })
     }
 
     /// The programs that the simulator leaves out, each with its section: those that no run is another one for, and those at

@@ -59,6 +59,9 @@ impl<S: SchedExt> Sim<S> {
     /// The warning that groups say what the scheduler does not learn.
     #[inline(never)]
     pub(super) fn unheard_groups(&self) -> Option<Warning> {
+        if self.k.groups().is_flat() {
+            return None;
+        }
         let present = self.ops.as_ref()?.info().present;
         unheard_groups(&self.exec.scenario.group_files(), |callback| match callback {
             "cgroup_set_weight" => present.has(OpKind::CgroupSetWeight),
