@@ -134,7 +134,7 @@ fn a_loader_runs_where_it_wants() {
     }
 }
 
-/// A loader finds the groups of the workload as they are, by the numbers that programs know; what it cannot change is told.
+/// A loader finds the groups of the workload as they are, by the numbers that programs know; the run reports what it was refused.
 #[test]
 fn a_loader_finds_the_groups() {
     let Some(lab) = with_loaded_object("loader-groups") else { return };

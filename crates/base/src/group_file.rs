@@ -1,3 +1,5 @@
+//! What a scheduler can learn of the files of groups.
+
 /// A file of groups of tasks (cgroup v2) of which a scheduler learns by a callback of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupFile {

@@ -125,8 +125,8 @@ fn entitled(records: &[GroupRecord], run: &GroupsOfRun<'_>, number: usize) -> Op
 }
 
 /// The warning that groups say what the scheduler cannot learn, by the callbacks that it has.
-pub fn unheard(files: &[GroupFile], has: impl Fn(&str) -> bool) -> Option<Warning> {
-    let deaf: Vec<&GroupFile> = files.iter().filter(|file| !has(file.callback)).collect();
+pub fn unheard(files: &[GroupFile], has: impl Fn(&GroupFile) -> bool) -> Option<Warning> {
+    let deaf: Vec<&GroupFile> = files.iter().filter(|file| !has(file)).collect();
     let told = deaf.iter().map(|file| {
         let more = if file.count > 1 { format!(" and {} more", file.count - 1) } else { String::new() };
         format!("{} of group {}{more} (no ops.{}())", file.file, file.example, file.callback)
@@ -197,7 +197,9 @@ mod tests {
     fn what_a_scheduler_does_not_learn_is_named() {
         let file = |file, callback, count| GroupFile { file, callback, example: "a/b".into(), count };
         let files = [file("cpu.weight", "cgroup_set_weight", 3), file("cpu.max", "cgroup_set_bandwidth", 1)];
-        let of = |has: &[&str]| unheard(&files, |name| has.contains(&name)).map(|one| (one.text, one.count));
+        let of = |has: &[&str]| {
+            unheard(&files, |known| has.contains(&known.callback)).map(|one| (one.text, one.count))
+        };
         let (text, count) = of(&[]).unwrap();
         assert!(text.ends_with("cpu.weight of group a/b and 2 more (no ops.cgroup_set_weight()); cpu.max of group a/b (no ops.cgroup_set_bandwidth())"), "{text}");
         assert_eq!((count, of(&["cgroup_set_weight"]).unwrap().1), (4, 1));

@@ -11,8 +11,8 @@ impl Scheduler {
         let tables = object.struct_ops();
         // `sched_ext_ops_cid` names the members after the controller.
         let member = |name: &str| name.replace("cpuctl_", "cgroup_");
-        unheard_groups(files, |callback| {
-            tables.iter().flat_map(|table| &table.functions).any(|(name, _)| member(name) == callback)
+        unheard_groups(files, |known| {
+            tables.iter().flat_map(|table| &table.functions).any(|(name, _)| member(name) == known.callback)
         })
     }
 }

@@ -63,11 +63,11 @@ impl<S: SchedExt> Sim<S> {
             return None;
         }
         let present = self.ops.as_ref()?.info().present;
-        unheard_groups(&self.exec.scenario.group_files(), |callback| match callback {
-            "cgroup_set_weight" => present.has(OpKind::CgroupSetWeight),
-            "cgroup_set_bandwidth" => present.has(OpKind::CgroupSetBandwidth),
-            "cgroup_set_idle" => present.has(OpKind::CgroupSetIdle),
-            other => unreachable!("no file of groups has ops.{other}()"),
+        unheard_groups(&self.exec.scenario.group_files(), |known| match known.file {
+            "cpu.weight" => present.has(OpKind::CgroupSetWeight),
+            "cpu.max" => present.has(OpKind::CgroupSetBandwidth),
+            "cpu.idle" => present.has(OpKind::CgroupSetIdle),
+            other => unreachable!("schedulers learn nothing of {other}"),
         })
     }
 
