@@ -559,6 +559,10 @@ mod tests {
 
     #[test]
     fn weights_of_cgroups_are_weights_of_entities() {
+        let shares_of = |weight| {
+            let settings = GroupSettings { weight, ..GroupSettings::default() };
+            u64::from(settings.load_weight()) << WEIGHT_SHIFT
+        };
         assert_eq!(shares_of(100), NICE_0_LOAD);
         assert_eq!((shares_of(1) >> WEIGHT_SHIFT, shares_of(10_000) >> WEIGHT_SHIFT), (10, 102_400));
         assert_eq!(share(NICE_0_LOAD, NICE_0_LOAD, 4 * NICE_0_LOAD), NICE_0_LOAD / 4);
