@@ -53,6 +53,21 @@ s32 BPF_STRUCT_OPS(NAME_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wak
 	return cpu;
 }
 
+/*
+ * @p comes to the queue from a CPU on which its turn is over, or on which a higher class runs. No CPU was looked for, and one that
+ * idles does not see the queue unless it is woken.
+ */
+static void wake_idle_cpu(struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu;
+
+	if (__COMPAT_is_enq_cpu_selected(enq_flags))
+		return;
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
 void BPF_STRUCT_OPS(NAME_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	u64 vtime = p->scx.dsq_vtime;
@@ -62,6 +77,7 @@ void BPF_STRUCT_OPS(NAME_enqueue, struct task_struct *p, u64 enq_flags)
 		vtime = vtime_now - slice_ns;
 	__sync_fetch_and_add(&nr_queued, 1);
 	scx_bpf_dsq_insert_vtime(p, SHARED, slice_ns, vtime, enq_flags);
+	wake_idle_cpu(p, enq_flags);
 }
 
 /* Has @p, which has used up its turn, had less than the first task that waits? */

@@ -259,7 +259,8 @@ fn a_space_says_how_a_point_is_judged() {
     let words = space["judge"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
     let words: Vec<String> = words.map(|word| word.replace("VALUE", "1000000")).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let words = [&words[..], &["--seed-key", "1"]].concat();
+    // Of the loads of this key, `pinned` had CPUs that idled beside tasks whose turn was over, until the template woke them.
+    let words = [&words[..], &["--seed-key", "2"]].concat();
     assert_eq!((words[0], lab.run(&words[1..], LIMIT).code), ("schedlab", 0), "{words:?}");
     let outside = asked(&lab, &source, &["--over", "slice_ns=1..20ms"]);
     assert!(outside.code == 2 && outside.err.contains("slice_ns"), "{outside:?}");

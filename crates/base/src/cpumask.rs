@@ -10,7 +10,7 @@ pub const MAX_CPUS: usize = 4096;
 const WORDS: usize = MAX_CPUS / 64;
 
 /// A set of CPUs, bit `n` of word `n / 64` for CPU `n`, as the kernel's cpumask.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuMask {
     words: [u64; WORDS],
 }
@@ -66,6 +66,16 @@ impl CpuMask {
     /// The CPUs of both sets.
     pub fn and(&self, other: &CpuMask) -> CpuMask {
         CpuMask { words: std::array::from_fn(|i| self.words[i] & other.words[i]) }
+    }
+
+    /// The CPUs of either set.
+    pub fn or(&self, other: &CpuMask) -> CpuMask {
+        CpuMask { words: std::array::from_fn(|i| self.words[i] | other.words[i]) }
+    }
+
+    /// The CPUs of this set that are not in `other`.
+    pub fn and_not(&self, other: &CpuMask) -> CpuMask {
+        CpuMask { words: std::array::from_fn(|i| self.words[i] & !other.words[i]) }
     }
 
     /// The lowest CPU.

@@ -10,7 +10,7 @@ pub const FULL_BANDWIDTH: u64 = 1 << 20;
 /// `sched_attr::sched_runtime`, `sched_deadline` and `sched_period`, as the kernel accepts them (`__checkparam_dl()`).
 ///
 /// The longest period, 2^22 us, fits into 32 bits of nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Reservation {
     runtime: u32,
     deadline: u32,

@@ -11,7 +11,7 @@ pub struct Nice(i8);
 pub struct Weight(pub u32);
 
 /// The scheduling policy of a task, as `sched_setscheduler(2)` names them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Policy {
     /// `SCHED_OTHER`: time-sharing.
     #[default]

@@ -12,7 +12,7 @@ use crate::pairs::{Pairs, Value, texts, values};
 use crate::parts_json::{Figure, JsonTask, Workload};
 use crate::printed_json::{PrintedFile, callbacks_in, callbacks_out, printed_in};
 use crate::ranking::Ranked;
-use crate::result_file::{Buckets, Compared, Exit, File, Header, Run, Samples, Side, Table};
+use crate::result_file::{Buckets, Compared, Exit, File, Header, Run, Samples, Side, SubFile, Table};
 use crate::trust::Trust;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, ValidationFile, WarningFile};
 use crate::units::unit;
@@ -23,8 +23,8 @@ use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
 use schedlab_trace::{
-    Bucket, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, Standing, Warning,
-    WarningKind,
+    Bucket, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, Standing, SubRecord,
+    Warning, WarningKind,
 };
 use std::collections::BTreeSet;
 
@@ -98,6 +98,7 @@ impl Document {
             | WarningKind::NothingToSchedule
             | WarningKind::NotReached
             | WarningKind::GroupsUnheard
+            | WarningKind::SubScheduler
             | WarningKind::ProgramReturned => warning.text.clone(),
             _ => format!("{}{}", place(run), warning.text),
         };
@@ -170,6 +171,30 @@ fn exit_in(exit: Exit) -> Result<ExitRecord, JsonError> {
     Ok(ExitRecord { kind, reason: exit.reason, message: exit.message, dump: exit.dump, after })
 }
 
+fn exit_out(exit: &ExitRecord) -> Exit {
+    Exit {
+        kind: exit.kind.name().to_string(),
+        reason: exit.reason.clone(),
+        message: exit.message.clone(),
+        dump: exit.dump.clone(),
+        after_ns: exit.after.map(|after| after.0),
+    }
+}
+
+fn sub_out(sub: &SubRecord) -> SubFile {
+    SubFile {
+        group: sub.group.clone(),
+        scheduler: sub.scheduler.clone(),
+        refused: sub.refused,
+        exit: exit_out(&sub.exit),
+    }
+}
+
+fn sub_in(sub: SubFile) -> Result<SubRecord, JsonError> {
+    let SubFile { group, scheduler, refused, exit } = sub;
+    Ok(SubRecord { group, scheduler, refused, exit: exit_in(exit)? })
+}
+
 fn run_out(run: &RunRecord) -> Run {
     let meant = run.counters.iter().filter(|counter| !counter.meaning.is_empty());
     Run {
@@ -181,13 +206,7 @@ fn run_out(run: &RunRecord) -> Run {
         seed: run.seed,
         backend: run.backend.name().to_string(),
         duration_ns: run.duration.0,
-        exit: Exit {
-            kind: run.exit.kind.name().to_string(),
-            reason: run.exit.reason.clone(),
-            message: run.exit.message.clone(),
-            dump: run.exit.dump.clone(),
-            after_ns: run.exit.after.map(|after| after.0),
-        },
+        exit: exit_out(&run.exit),
         validation: run.validation.as_ref().map(ValidationFile::new),
         metrics: Figure::all(&run.metrics),
         histograms: Pairs(run.histograms.iter().map(|(name, d)| (name.clone(), buckets_out(d))).collect()),
@@ -201,6 +220,7 @@ fn run_out(run: &RunRecord) -> Run {
         loader_output: run.loader_output.clone(),
         tasks: run.tasks.iter().map(JsonTask::new).collect(),
         groups: run.groups.iter().map(GroupFile::new).collect(),
+        sub_schedulers: run.subs.iter().map(sub_out).collect(),
         task_waits: run.task_waits.iter().map(TaskWaits::new).collect(),
         standing: run.standing().name().to_string(),
         standing_reasons: run.standing_reasons().into_iter().map(str::to_string).collect(),
@@ -281,6 +301,7 @@ fn run_in(run: Run) -> Result<RunRecord, JsonError> {
         callbacks: callbacks_in(run.callbacks),
         tasks: run.tasks.into_iter().map(JsonTask::read).collect(),
         groups: run.groups.into_iter().map(GroupFile::read).collect(),
+        subs: run.sub_schedulers.into_iter().map(sub_in).collect::<Result<_, _>>()?,
         task_waits: run.task_waits.into_iter().map(TaskWaits::read).collect::<Result<_, _>>()?,
         warnings: run.warnings.into_iter().map(WarningFile::read).collect::<Result<_, _>>()?,
         after_ejection: run.after_ejection.map(AfterFile::read).transpose()?,

@@ -2,9 +2,9 @@
 
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TimeNs};
 use schedlab_trace::{
-    AfterEjection, Backend, Bucket, CallbackCost, Counter, Distribution, ExitRecord, GroupRecord, Printed,
-    PrintedLine, Provenance, RunRecord, SchedulerTable, Series, TaskRecord, WaitFigures, WaitRecord,
-    WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
+    AfterEjection, Backend, Bucket, CallbackCost, Counter, Distribution, ExitKind, ExitRecord, GroupRecord,
+    Printed, PrintedLine, Provenance, RunRecord, SchedulerTable, Series, SubRecord, TaskRecord, WaitFigures,
+    WaitRecord, WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
 };
 
 fn group() -> GroupRecord {
@@ -59,6 +59,16 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
             migrations: 1,
         }],
         groups: vec![group()],
+        subs: vec![SubRecord {
+            group: "a/b".into(),
+            scheduler: "child".into(),
+            refused: Some(16),
+            exit: ExitRecord {
+                kind: ExitKind::Parent,
+                reason: "parent exiting".into(),
+                ..ExitRecord::default()
+            },
+        }],
         task_waits: vec![waits("client/0")],
         warnings: vec![Warning {
             kind: WarningKind::SeedsChangeNothing,

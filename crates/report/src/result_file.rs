@@ -132,6 +132,9 @@ pub(crate) struct Run {
     /// What groups of tasks (cgroup v2) got, for workloads that have them: parents first, with all below them. Of the whole run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) groups: Vec<GroupFile>,
+    /// Sub-schedulers that were to be attached to groups (`--sub`), in the order in which they were named.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) sub_schedulers: Vec<SubFile>,
     /// How long tasks waited for a CPU: one entry for all tasks, then for each group, process with several threads, and task.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) task_waits: Vec<TaskWaits>,
@@ -160,11 +163,26 @@ pub(crate) struct Run {
     pub(crate) waits: Option<WaitsFile>,
 }
 
+/// A sub-scheduler.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "SubScheduler")]
+pub(crate) struct SubFile {
+    /// Its group, names from the root down with slashes between them.
+    pub(crate) group: String,
+    /// The scheduler.
+    pub(crate) scheduler: String,
+    /// The kernel's errno, where it could not be attached at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<i32>,
+    /// How it left.
+    pub(crate) exit: Exit,
+}
+
 /// How a scheduler left.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Exit {
-    /// `none`, `done`, `unreg`, `unreg_bpf`, `unreg_kern`, `sysrq`, or an ejection: `error`, `error_bpf`, `error_stall`,
-    /// `error_reenq`.
+    /// `none`, `done`, `unreg`, `unreg_bpf`, `unreg_kern`, `sysrq`; of sub-schedulers also `parent`, `parent_kill`; or an ejection:
+    /// `error`, `error_bpf`, `error_stall`, `error_reenq`, `error_rescue`.
     #[schemars(extend("enum" = exit_kinds()))]
     pub(crate) kind: String,
     /// The kernel's words for the kind.

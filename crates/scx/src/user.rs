@@ -180,7 +180,7 @@ impl UserCalls<'_> {
             settings: entry.settings,
             period_us: entry.knobs.period_us,
             cpus: entry.cpus.map(Box::new),
-            effective: Box::new(self.k.group_cpus(group)),
+            effective: Box::new(**self.k.group_cpus(group)),
             cpu_time: times[group.index()],
             bandwidth: self.k.group_bandwidth(group).unwrap_or_default(),
             threads: std::mem::take(&mut threads[group.index()]),

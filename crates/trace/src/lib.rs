@@ -31,7 +31,7 @@ pub use latency::{LongWait, TaskWaits, WaitKind};
 pub use priority::{Priorities, PriorityCourse, PriorityPoint};
 pub use record::{
     AfterEjection, Backend, CallbackCost, Counter, ExitKind, ExitRecord, Printed, PrintedLine, Provenance,
-    RunRecord, SchedulerTable, Series, TaskRecord, Validation, WorkloadRecord,
+    RunRecord, SchedulerTable, Series, SubRecord, TaskRecord, Validation, WorkloadRecord,
 };
 pub use standing::Standing;
 pub use summary::{Look, Summary};

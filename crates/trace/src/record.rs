@@ -61,6 +61,10 @@ pub enum ExitKind {
     UnregKern,
     /// `SCX_EXIT_SYSRQ`.
     Sysrq,
+    /// `SCX_EXIT_PARENT`: the scheduler above it leaves.
+    Parent,
+    /// `SCX_EXIT_PARENT_KILL`: the scheduler above it has thrown it out.
+    ParentKill,
     /// `SCX_EXIT_ERROR`: a runtime error such as a bad dispatch or a BPF fault.
     Error,
     /// `SCX_EXIT_ERROR_BPF`: the scheduler called `scx_bpf_error`.
@@ -69,13 +73,29 @@ pub enum ExitKind {
     ErrorStall,
     /// `SCX_EXIT_ERROR_REENQ`: a task was re-enqueued too often without running.
     ErrorReenq,
+    /// `SCX_EXIT_ERROR_RESCUE`: it used too much time for tasks that were on no CPU of its own.
+    ErrorRescue,
 }
 
 impl ExitKind {
     /// All of them.
-    pub const ALL: [ExitKind; 10] = {
+    pub const ALL: [ExitKind; 13] = {
         use ExitKind::*;
-        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall, ErrorReenq]
+        [
+            None,
+            Done,
+            Unreg,
+            UnregBpf,
+            UnregKern,
+            Sysrq,
+            Parent,
+            ParentKill,
+            Error,
+            ErrorBpf,
+            ErrorStall,
+            ErrorReenq,
+            ErrorRescue,
+        ]
     };
 
     /// The name in results.
@@ -87,14 +107,17 @@ impl ExitKind {
             ExitKind::UnregBpf => "unreg_bpf",
             ExitKind::UnregKern => "unreg_kern",
             ExitKind::Sysrq => "sysrq",
+            ExitKind::Parent => "parent",
+            ExitKind::ParentKill => "parent_kill",
             ExitKind::Error => "error",
             ExitKind::ErrorBpf => "error_bpf",
             ExitKind::ErrorStall => "error_stall",
             ExitKind::ErrorReenq => "error_reenq",
+            ExitKind::ErrorRescue => "error_rescue",
         }
     }
 
-    /// The kernel's number (`enum scx_exit_kind`), 0 to 1027.
+    /// The kernel's number (`enum scx_exit_kind`), 0 to 1028.
     pub fn code(self) -> u64 {
         match self {
             ExitKind::None => 0,
@@ -103,10 +126,13 @@ impl ExitKind {
             ExitKind::UnregBpf => 65,
             ExitKind::UnregKern => 66,
             ExitKind::Sysrq => 67,
+            ExitKind::Parent => 68,
+            ExitKind::ParentKill => 69,
             ExitKind::Error => 1024,
             ExitKind::ErrorBpf => 1025,
             ExitKind::ErrorStall => 1026,
             ExitKind::ErrorReenq => 1027,
+            ExitKind::ErrorRescue => 1028,
         }
     }
 
@@ -135,6 +161,19 @@ pub struct ExitRecord {
     /// When it left, since the run began; nothing where it stayed to the end. Simulated runs know it exactly, real
     /// ones as often as they look, some ten times a second.
     pub after: Option<DurationNs>,
+}
+
+/// A sub-scheduler that was to be attached to a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubRecord {
+    /// The group, from below the root.
+    pub group: String,
+    /// The scheduler, as the user named it.
+    pub scheduler: String,
+    /// Why it was not attached: the kernel's errno. Nothing if the attempt was made.
+    pub refused: Option<i32>,
+    /// How it left.
+    pub exit: ExitRecord,
 }
 
 /// One task of a run.
@@ -314,6 +353,8 @@ pub struct RunRecord {
     pub tasks: Vec<TaskRecord>,
     /// The groups of the workload (cgroup v2), parents first.
     pub groups: Vec<GroupRecord>,
+    /// The sub-schedulers that were to be attached, in the order in which they were named.
+    pub subs: Vec<SubRecord>,
     /// How long tasks waited for a CPU: all, then by group, process and task. Empty where it was not
     /// looked at.
     pub task_waits: Vec<WaitRecord>,

@@ -52,6 +52,7 @@ impl WarningKind {
             | WarningKind::LoaderRefused
             | WarningKind::NothingToSchedule
             | WarningKind::NotReached
+            | WarningKind::SubScheduler
             | WarningKind::NotModelled
             | WarningKind::CommandFailed
             | WarningKind::Stuck => Standing::Suspect,

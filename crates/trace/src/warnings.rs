@@ -58,6 +58,8 @@ pub enum WarningKind {
     LoaderRefused,
     /// The scheduler takes tasks of the policy `SCHED_EXT` alone, and there was none.
     NothingToSchedule,
+    /// A sub-scheduler was not attached, or did not stay.
+    SubScheduler,
     /// Something was to be done at a time at which the run was over.
     NotReached,
     /// No task could run any more: each waited for another one.
@@ -72,7 +74,7 @@ pub enum WarningKind {
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [WarningKind; 17] = {
+    pub const ALL: [WarningKind; 18] = {
         use WarningKind::*;
         [
             Starved,
@@ -87,6 +89,7 @@ impl WarningKind {
             LoaderRefused,
             NothingToSchedule,
             ProgramReturned,
+            SubScheduler,
             NotReached,
             Stuck,
             CommandFailed,
@@ -109,6 +112,7 @@ impl WarningKind {
             WarningKind::LoaderComputes => "loader_computes",
             WarningKind::LoaderRefused => "loader_refused",
             WarningKind::NothingToSchedule => "nothing_to_schedule",
+            WarningKind::SubScheduler => "sub_scheduler",
             WarningKind::NotReached => "not_reached",
             WarningKind::Stuck => "stuck",
             WarningKind::FallsBehind => "falls_behind",

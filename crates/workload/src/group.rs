@@ -30,7 +30,7 @@ pub const SHORTEST_PERIOD: DurationNs = DurationNs::from_ms(1);
 pub const LONGEST_PERIOD: DurationNs = DurationNs::from_ms(1_000);
 
 /// `cpu.max`: CPU time that a group may use in each period, of all CPUs together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Quota {
     /// CPU time in a period.
     pub runtime: DurationNs,
@@ -121,7 +121,7 @@ pub struct GroupSpec {
 }
 
 /// What [`crate::Op::SetGroup`] does to a group. Nothing happens to a group that is not there, or no longer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::large_enum_variant, reason = "a scenario has few of them, in a list of their own")]
 pub enum GroupChange {
     /// `mkdir`.

@@ -126,7 +126,7 @@ pub struct PollSet {
 pub struct Disk {}
 
 /// What [`Op::Set`] makes of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(clippy::large_enum_variant, reason = "a scenario has few of them, in a list of their own")]
 pub enum Attribute {
     /// The nice value.

@@ -22,7 +22,7 @@ impl Scenario {
             return Err(ScenarioError(format!("{}: a scenario needs at least one task", self.name)));
         }
         self.check_groups()?;
-        let inner: BTreeSet<GroupId> = self.groups.iter().filter_map(|group| group.parent).collect();
+        let inner = self.inner_groups();
         for task in &self.tasks {
             self.check_start(task, &inner)
                 .map_err(|text| ScenarioError(format!("task {}: {text}", task.name)))?;
@@ -36,6 +36,7 @@ impl Scenario {
         for (number, program) in self.programs.iter().enumerate() {
             for (at, op) in program.ops().iter().enumerate() {
                 self.check_op(op)
+                    .and_then(|()| self.check_group_op(op, &inner))
                     .map_err(|text| ScenarioError(format!("program {number}, op {at} ({op:?}): {text}")))?;
             }
         }
@@ -111,17 +112,32 @@ impl Scenario {
         known(change.index(), self.changes.len())?;
         match self.changes[change.index()] {
             Attribute::Affinity(mask) if mask.is_empty() => return Err("an empty affinity mask"),
-            Attribute::Group(Some(group)) => self.check_home(group)?,
+            Attribute::Group(Some(group)) => known(group.index(), self.groups.len())?,
             _ => {}
         }
         task.map_or(Ok(()), |task| known(task.index(), self.tasks.len()))
     }
 
-    /// Tasks can be in the group.
-    fn check_home(&self, group: GroupId) -> Result<(), &'static str> {
-        known(group.index(), self.groups.len())?;
-        let inner = self.groups.iter().any(|other| other.parent == Some(group));
-        if inner { Err(NO_HOME) } else { Ok(()) }
+    /// The groups that have groups in them.
+    pub(crate) fn inner_groups(&self) -> BTreeSet<GroupId> {
+        self.groups.iter().filter_map(|group| group.parent).collect()
+    }
+
+    /// Checks that an operation, whose indices are known, asks of groups in `inner` nothing that only one without groups in it can do.
+    pub(crate) fn check_group_op(&self, op: &Op, inner: &BTreeSet<GroupId>) -> Result<(), &'static str> {
+        match *op {
+            Op::Set { change, .. } => match self.changes[change.index()] {
+                Attribute::Group(Some(group)) if inner.contains(&group) => Err(NO_HOME),
+                _ => Ok(()),
+            },
+            Op::SetGroup { group, change } => match self.group_changes[change.index()] {
+                GroupChange::Remove if inner.contains(&group) => {
+                    Err("a group with groups in it cannot be removed")
+                }
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     fn check_group_change(&self, group: GroupId, change: GroupChangeId) -> Result<(), &'static str> {
@@ -132,9 +148,6 @@ impl Scenario {
             GroupChange::Cpus(mask) if mask.is_empty() => Err("an empty set of CPUs"),
             GroupChange::Make if !self.groups[group.index()].later => {
                 Err("only a group with later = true can be made by a program")
-            }
-            GroupChange::Remove if self.groups.iter().any(|other| other.parent == Some(group)) => {
-                Err("a group with groups in it cannot be removed")
             }
             _ => Ok(()),
         }

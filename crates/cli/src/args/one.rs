@@ -222,6 +222,10 @@ pub(crate) struct SimArgs {
     pub(crate) sched_mark: Option<String>,
     #[command(flatten)]
     pub(crate) meanwhile: MeanwhileArgs,
+    /// Also attach a sub-scheduler to this group (cgroup) of the workload, below the scheduler of -s: both are objects of the cid form.
+    /// GROUP@TIME attaches it later in the run. Give the option once for each
+    #[arg(long, value_name = "GROUP[@TIME]=NAME|FILE", conflicts_with_all = ["case", "attach_at", "detach_at"], help_heading = "During the run")]
+    pub(crate) sub: Vec<String>,
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) state: Option<PathBuf>,

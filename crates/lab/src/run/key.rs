@@ -50,6 +50,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
         programs,
         timed_programs,
         presence,
+        subs,
     } = scheduler;
     let mut key = Key::default();
     key.part("scheduler", name.clone());
@@ -67,6 +68,15 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     }
     if !timed_programs.is_empty() || *presence != Presence::default() {
         key.part("meanwhile", format!("{timed_programs:?} {presence:?}"));
+    }
+    for sub in subs {
+        key.part(
+            "sub-scheduler",
+            format!("{} {:?} {} {:?}", sub.group, sub.at, sub.scheduler.name, sub.scheduler.values),
+        );
+        if let Some(object) = &sub.scheduler.object {
+            key.content("sub-scheduler's object", object);
+        }
     }
     pauses.iter().for_each(|pauses| key.part("pauses", format!("{pauses:?}")));
     key.part("workload", workload.clone());

@@ -238,6 +238,7 @@ pub fn record(
         callbacks: result.callbacks,
         tasks: result.tasks,
         groups: result.groups,
+        subs: Vec::new(),
         task_waits: result.task_waits,
         after_ejection: None,
         provenance,

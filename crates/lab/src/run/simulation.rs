@@ -6,6 +6,7 @@ use crate::run::validated::validation;
 use crate::scheduler::Scheduler;
 use crate::scheduler::own_loader;
 use crate::scheduler::spares::Place;
+use crate::scheduler::subs;
 use crate::scheduler::swap_table::{self, SwapTable};
 use crate::workload::{self, parties};
 use schedlab_base::did_you_mean;
@@ -242,11 +243,22 @@ impl Simulation {
         }
     }
 
-    fn load(&self, object: &[u8], interleave: Option<Interleave>) -> Result<BpfScheduler, Failure> {
+    pub(crate) fn load(
+        &self,
+        object: &[u8],
+        interleave: Option<Interleave>,
+    ) -> Result<BpfScheduler, Failure> {
         self.fits()?;
         let options = self.load_options(interleave);
         if let Some(command) = &self.scheduler.loader {
             let stays = true;
+            if let Some(sub) = self.scheduler.subs.first() {
+                let text = format!(
+                    "--sub {}: a loader's scheduler takes none here; give the object itself",
+                    sub.group
+                );
+                return Err(Failure::usage(text));
+            }
             return own_loader::load(command, object, &options, &self.machine, self.seed, stays)
                 .map(|(scheduler, _)| scheduler);
         }
@@ -256,7 +268,10 @@ impl Simulation {
             Some(Ok(object)) => BpfScheduler::of((*object).clone(), name, &options, &self.machine),
             _ => BpfScheduler::load(name, object, &options, &self.machine),
         };
-        loaded.map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })
+        let mut loaded =
+            loaded.map_err(|error| Failure { text: format!("scheduler {error}"), ..error.into() })?;
+        self.add_subs(&mut loaded)?;
+        Ok(loaded)
     }
 
     /// Runs a scenario with observers.
@@ -415,6 +430,8 @@ impl Simulation {
         let computes = loaded.and_then(BpfScheduler::user_computes);
         let refused = loaded.map(BpfScheduler::user_refused).unwrap_or_default();
         let tables = loaded.map(BpfScheduler::tables).unwrap_or_default();
+        let subs = self.sub_records(result.subs.clone());
+        let of_subs = subs::warnings(&subs);
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {
             scheduler: self.scheduler.name.clone(),
@@ -437,6 +454,7 @@ impl Simulation {
             callbacks,
             tasks: result.tasks,
             groups: result.groups,
+            subs,
             task_waits: result.waits,
             warnings: unconfigured(&self.scheduler)
                 .into_iter()
@@ -444,6 +462,7 @@ impl Simulation {
                 .chain(own_loader::computes(&self.scheduler, computes))
                 .chain(loader_refused(&self.scheduler, &refused))
                 .chain(self.scheduler.not_reached(result.duration, scenario.last_change()))
+                .chain(of_subs)
                 .chain(result.warnings)
                 .chain(returned)
                 .collect(),

@@ -14,6 +14,7 @@ pub mod own_loader;
 pub mod run_prog;
 pub mod spares;
 pub mod state;
+pub mod subs;
 pub mod swap_scope;
 pub(crate) mod swap_table;
 
@@ -35,6 +36,7 @@ use spares::Spares;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use subs::Sub;
 
 /// The name of the kernel's own fair class.
 pub const FAIR: &str = "eevdf";
@@ -73,6 +75,8 @@ pub struct Scheduler {
     pub timed_programs: Vec<TimedProgram>,
     /// `--attach-at` and `--detach-at`.
     pub presence: Presence,
+    /// The sub-schedulers of `--sub`.
+    pub subs: Vec<Sub>,
 }
 
 impl Scheduler {
@@ -96,6 +100,7 @@ impl Scheduler {
             programs: Vec::new(),
             timed_programs: Vec::new(),
             presence: Presence::default(),
+            subs: Vec::new(),
         };
         if name == FAIR {
             return Ok(found(None));

@@ -10,7 +10,7 @@ use crate::kernel_model::Offsets;
 use schedlab_bpf::{GuestAddr, Memory, MemoryError};
 use schedlab_sim::{Group, GroupIx, Kernel};
 use schedlab_workload::GroupSettings;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Places beside one for each group. Chosen: a program may look at a few groups that are gone while others are made.
 const SPARE: usize = 16;
@@ -67,8 +67,12 @@ pub(crate) struct Groups {
     places: Vec<Option<u32>>,
     /// By number of the directory's inode.
     by_id: BTreeMap<u64, u32>,
-    /// Places of groups that are gone, in the order in which they went.
-    gone: VecDeque<u32>,
+    /// Places of groups that are gone: those that programs hold after all others, then in the order in which they went.
+    gone: BTreeSet<(bool, u64, u32)>,
+    /// By place: how many groups had gone before the one that had it last.
+    went: Vec<u64>,
+    /// Groups that have gone.
+    departures: u64,
     /// The text of a trace point.
     path: GuestAddr,
 }
@@ -93,7 +97,9 @@ impl Groups {
             held: vec![0],
             places: vec![Some(0)],
             by_id: BTreeMap::from([(1, 0)]),
-            gone: VecDeque::new(),
+            gone: BTreeSet::new(),
+            went: vec![0],
+            departures: 0,
             path: GuestAddr::NULL,
         };
         groups.write_fixed(mem, 0, 1, 0, None, "");
@@ -213,16 +219,23 @@ impl Groups {
 
     /// A program has one reference more to what lies at a place: false if the group is gone and nothing holds it any more.
     pub(crate) fn hold(&mut self, place: u32) -> bool {
-        let held = &mut self.held[place as usize];
-        let there = *held > 0 || self.owners[place as usize].is_some();
-        *held += u32::from(there);
+        let held = self.held[place as usize];
+        let there = held > 0 || self.owners[place as usize].is_some();
+        self.set_held(place, held + u32::from(there));
         there
     }
 
     /// A program has one reference less.
     pub(crate) fn release(&mut self, place: u32) {
-        let held = &mut self.held[place as usize];
-        *held = held.saturating_sub(1);
+        self.set_held(place, self.held[place as usize].saturating_sub(1));
+    }
+
+    fn set_held(&mut self, place: u32, held: u32) {
+        let before = std::mem::replace(&mut self.held[place as usize], held);
+        let entry = |held: u32| (held > 0, self.went[place as usize], place);
+        if (before > 0) != (held > 0) && self.gone.remove(&entry(before)) {
+            self.gone.insert(entry(held));
+        }
     }
 
     /// Shows a group as it is now; gives it a place if it has none.
@@ -245,10 +258,10 @@ impl Groups {
         let number = if self.owners.len() <= self.room as usize {
             self.owners.push(None);
             self.held.push(0);
+            self.went.push(0);
             self.owners.len() as u32 - 1
         } else {
-            let free = self.gone.iter().position(|number| self.held[*number as usize] == 0);
-            self.gone.remove(free.unwrap_or(0)).expect("there are more places than groups")
+            self.gone.pop_first().expect("there are more places than groups").2
         };
         (self.owners[number as usize], self.held[number as usize]) = (Some(group), 0);
         self.places[group.index()] = Some(number);
@@ -260,7 +273,9 @@ impl Groups {
         let number = self.places.get_mut(group.index())?.take()?;
         debug_assert!(number > 0, "the root stays");
         self.owners[number as usize] = None;
-        self.gone.push_back(number);
+        self.departures += 1;
+        self.went[number as usize] = self.departures;
+        self.gone.insert((self.held[number as usize] > 0, self.departures, number));
         let (place, of) = (self.place(number), &self.offsets);
         let id = mem.read_u64(place.directory.offset(of.directory.id)).expect("places are mapped");
         self.by_id.remove(&id);

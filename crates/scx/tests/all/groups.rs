@@ -314,3 +314,46 @@ fn a_scheduler_can_share_by_weight_of_groups() {
     let wanted = [0.25, 0.25, 0.5];
     close(shares(&object, 1, "\"1s cgroup a weight 600\""), wanted, "a weight that changes");
 }
+
+/// A wide tree of deep chains whose ends come and go, while tasks move between them and files are written.
+fn storm() -> String {
+    let path = |chain: usize| format!("c{chain}{}", "/n".repeat(30));
+    let groups: String = (0..60)
+        .map(|chain| format!("[[groups]]\nname = \"{}\"\nlater = {}\n", path(chain), chain % 3 == 2))
+        .collect();
+    let line = |step: usize| match step % 5 {
+        0 | 1 => format!("\"group t/{} {}\"", step % 7, path(step * 7 % 60)),
+        2 => format!("\"cgroup {} {}\"", path(step * 3 % 20 * 3 + 2), ["make", "remove"][step / 5 % 2]),
+        3 => format!("\"cgroup c{}/n/n weight {}\"", step * 11 % 60, step + 1),
+        _ => format!("\"cgroup {} max {}ms/10ms\"", path(step * 13 % 60 / 3 * 3), 1 + step % 9),
+    };
+    let lines: String = (0..1_000).map(|step| format!("{}, \"run 1us\", ", line(step))).collect();
+    format!(
+        "name = \"storm\"\nend = \"20ms\"\n{groups}[programs]\nhog = [\"run 100ms\"]\nstorm = [{lines}]\n\
+         [[tasks]]\nname = \"storm\"\nprogram = \"storm\"\npolicy = \"fifo:1\"\n\
+         [[tasks]]\nname = \"t\"\nprogram = \"hog\"\ncount = 7\ngroup = \"{}\"\n",
+        path(0)
+    )
+}
+
+#[test]
+fn a_storm_of_changes_reaches_every_callback_and_walk() {
+    let Some(object) = common::object("storm") else { return };
+    let machine = Machine::uniform("test", 2);
+    let scenario = file::parse(&storm(), "storm.toml").unwrap();
+    let hashes = [EngineChoice::Compiled, EngineChoice::Interpreted].map(|engine| {
+        let options = LoadOptions { engine, ..LoadOptions::default() };
+        let scheduler = BpfScheduler::load("storm", &object, &options, &machine).unwrap();
+        let config = Config { checkers: true, ..Config::new(machine.clone(), 1) };
+        let result = run(&config, &scenario, Class::Ext(scheduler)).unwrap();
+        assert_eq!(result.exit.kind, ExitKind::None, "{:?}", result.exit);
+        let scheduler = result.scheduler.as_ref().unwrap();
+        let value = |name: &str| scheduler.variable(name).unwrap();
+        assert_eq!(value("nr_wrong"), 0);
+        // 40 chains of 31 groups and 20 of 30 are there at the start, with the root, and some ends appear later.
+        assert!(value("nr_init") > 40 * 31 + 20 * 30, "{}", value("nr_init"));
+        assert!(value("nr_moves") > 100 && value("nr_changes") > 200 && value("nr_visited") > 50_000);
+        result.trace_hash
+    });
+    assert_eq!(hashes[0], hashes[1], "the engines agree");
+}

@@ -1,12 +1,41 @@
-//! What the groups of a run got.
+//! The groups that a run begins with, and what they got.
 
-use crate::state::group::GroupIx;
+use crate::Kernel;
+use crate::class::fair::group::{FairGroups, GroupRq};
+use crate::run::{Config, SimError};
+use crate::state::group::{GroupIx, Groups};
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use schedlab_base::DurationNs;
 use schedlab_trace::{
     GroupRecord, GroupsOfRun, Homes, Summary, TaskOfGroup, Warning, complete_groups, unheard_groups,
 };
+use schedlab_workload::Scenario;
+
+/// Most queues of groups, one for each group and CPU. Chosen: with all of them in use they take 2 GiB of the host's memory.
+const MOST_GROUP_QUEUES: usize = 1 << 22;
+const _: () = assert!(size_of::<GroupRq>() * MOST_GROUP_QUEUES <= 2 << 30, "what they take");
+
+/// Every group has a queue on every CPU once a task has been in it.
+pub(super) fn check_queues(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
+    let (groups, cpus) = (scenario.groups.len(), config.machine.cpu_count());
+    if groups * cpus <= MOST_GROUP_QUEUES {
+        return Ok(());
+    }
+    Err(SimError::Refused(format!(
+        "{}: {groups} groups on {cpus} CPUs: at most {MOST_GROUP_QUEUES} in all, one for each group and CPU; take fewer groups, or at most {} CPUs",
+        scenario.name,
+        MOST_GROUP_QUEUES / groups
+    )))
+}
+
+/// The groups that a scenario begins with.
+pub(super) fn make(k: &mut Kernel, scenario: &Scenario) {
+    k.groups = Groups::new(&scenario.groups, k.topology.machine.clone());
+    k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
+    let all: Vec<GroupIx> = k.groups.iter().map(|(group, _)| group).collect();
+    k.fair_cpus_changed(&all);
+}
 
 impl<S: SchedExt> Sim<S> {
     /// The groups of the scenario, in its order.

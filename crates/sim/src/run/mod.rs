@@ -6,13 +6,12 @@ mod interleave;
 mod stuck;
 
 use crate::Kernel;
-use crate::class::fair::group::FairGroups;
+use crate::class::ext::sub::SubOutcome;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
 use crate::flags::SCX_OPS_SWITCH_PARTIAL;
 use crate::ipc::Descriptors;
 use crate::state::charge::CostTotals;
-use crate::state::group::{GroupIx, Groups};
 use crate::state::held::Conflict;
 use crate::state::kernel::Change;
 use crate::state::lane::Core;
@@ -124,6 +123,8 @@ pub struct RunResult<S> {
     pub events: EventCounters,
     /// Events that were taken in the lane ([`Core::Fast`]).
     pub lane_events: u64,
+    /// The sub-schedulers of the run, by number.
+    pub subs: Vec<SubOutcome>,
     /// The hash of the trace.
     pub trace_hash: RunHash,
     /// The scheduler, given back.
@@ -214,6 +215,7 @@ fn whole<S: SchedExt>(
         .validate()
         .map_err(|error| SimError::Refused(format!("machine {}: {error}", config.machine.name)))?;
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
+    groups::check_queues(config, scenario)?;
     check_affinities(config, scenario)?;
     check_hotplug(config, scenario)?;
     match &class {
@@ -239,7 +241,7 @@ fn whole<S: SchedExt>(
     sim.k.set_foreign(own..scenario.tasks.len() as u32);
     sim.k.user = UserMemory::new(scenario);
     sim.k.descriptors = Descriptors::new(scenario);
-    make_groups(&mut sim.k, scenario);
+    groups::make(&mut sim.k, scenario);
     let limit = match scenario.end {
         End::AllExit | End::ForegroundExit => config.limit,
         End::After(span) => Some(config.limit.map_or(span, |limit| limit.min(span))),
@@ -265,6 +267,10 @@ fn whole<S: SchedExt>(
             sim.k.queue.push(origin + at, event);
         }
     }
+    let wished = sim.ops.as_ref().map(|ops| ops.subs().to_vec()).unwrap_or_default();
+    for (number, wish) in wished.iter().enumerate() {
+        sim.k.queue.push(origin + wish.at, Event::AttachSub { number: number as u32 });
+    }
     let mut before = None;
     let mut end = sim.run_events(true)?;
     if sim.k.scx.detached && !sim.ended(end) {
@@ -276,13 +282,6 @@ fn whole<S: SchedExt>(
     let result = sim.finish(before, end);
     // Callbacks of the end may have been left out.
     if config.stop.is_raised() { Err(SimError::Stopped(end)) } else { Ok(result) }
-}
-
-/// The groups that a scenario begins with.
-fn make_groups(k: &mut Kernel, scenario: &Scenario) {
-    k.groups = Groups::new(&scenario.groups);
-    k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
-    k.fair_cpus_changed(GroupIx::ROOT);
 }
 
 /// A kernel that has no sched_ext loads no scheduler.
@@ -472,6 +471,7 @@ impl<S: SchedExt> Sim<S> {
         let costs = before.as_ref().map_or(self.k.totals, |before| before.costs);
         let idle_beside = before.as_ref().map_or(self.k.idle_beside.sum, |before| before.idle_beside);
         self.unload();
+        let subs = self.sub_outcomes();
         if !self.k.scx.regular_end {
             exit = self.exit_record();
         }
@@ -511,6 +511,7 @@ impl<S: SchedExt> Sim<S> {
             warnings,
             idle_beside,
             events: self.k.sched.events,
+            subs,
             lane_events: self.lane.events,
             trace_hash: self.k.trace.hash,
             summary,

@@ -1,8 +1,10 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
+use crate::state::subs::SchedIx;
 use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{DEFAULT_WEIGHT, GroupId, GroupSettings, GroupSpec, Quota};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A group in the kernel's table: 0 is the root, [`GroupId`] `n` has `n + 1`.
@@ -121,16 +123,18 @@ pub struct Group {
     pub knobs: GroupKnobs,
     /// `ops.cgroup_init()` has succeeded, or would have (`SCX_TG_INITED`).
     pub inited: bool,
-    /// Its place among the groups of its parent.
-    place: u32,
+    /// The CPUs that its tasks may use (`cpuset.cpus.effective`); those of the machine at the root.
+    pub(crate) effective: Arc<CpuMask>,
+    /// The scheduler of its tasks.
+    pub sched: SchedIx,
     /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
     pub(crate) left: i64,
-    /// The groups in it.
-    children: Vec<GroupIx>,
+    /// The groups in it that exist, by number: in the order in which they were made.
+    children: BTreeMap<u64, GroupIx>,
 }
 
 impl Group {
-    fn root() -> Group {
+    fn root(cpus: Arc<CpuMask>) -> Group {
         Group {
             parent: None,
             level: 0,
@@ -142,16 +146,18 @@ impl Group {
             id: 1,
             knobs: GroupKnobs::default(),
             inited: false,
-            place: 0,
+            effective: cpus,
+            sched: SchedIx::ROOT,
             left: 0,
-            children: Vec::new(),
+            children: BTreeMap::new(),
         }
     }
 
-    fn new(spec: &GroupSpec, level: u32) -> Group {
+    /// A group in `above`. Its number is still to come.
+    fn new(spec: &GroupSpec, above: &Group) -> Group {
         Group {
             parent: Some(GroupIx::from(spec.parent)),
-            level,
+            level: above.level + 1,
             path: spec.path.clone(),
             settings: spec.settings,
             cpus: spec.cpus,
@@ -160,11 +166,18 @@ impl Group {
             id: 0,
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
-            place: 0,
+            effective: within(spec.cpus.as_ref(), &above.effective),
+            sched: SchedIx::ROOT,
             left: 0,
-            children: Vec::new(),
+            children: BTreeMap::new(),
         }
     }
+}
+
+/// The CPUs of a group whose set is `own`, below one that has `above`: those of the group above where none are left.
+fn within(own: Option<&CpuMask>, above: &Arc<CpuMask>) -> Arc<CpuMask> {
+    let both = own.map(|own| own.and(above)).filter(|both| !both.is_empty() && *both != **above);
+    both.map_or_else(|| above.clone(), Arc::new)
 }
 
 /// All groups of a run, parents before their children.
@@ -176,46 +189,87 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// The root, and the groups of a scenario.
-    pub(crate) fn new(specs: &[GroupSpec]) -> Groups {
+    /// The root, which has all `cpus`, and the groups of a scenario.
+    pub(crate) fn new(specs: &[GroupSpec], cpus: Arc<CpuMask>) -> Groups {
         let mut all = Vec::with_capacity(specs.len() + 1);
-        all.push(Group::root());
+        all.push(Group::root(cpus));
+        let mut groups = Groups { all, last_id: 1 };
         for spec in specs {
-            let own = GroupIx(all.len() as u32);
-            let parent = &mut all[GroupIx::from(spec.parent).index()];
-            let (place, level) = (parent.children.len() as u32, parent.level + 1);
-            parent.children.push(own);
-            all.push(Group { place, ..Group::new(spec, level) });
+            let own = GroupIx(groups.all.len() as u32);
+            let group = Group::new(spec, groups.get(GroupIx::from(spec.parent)));
+            let exists = group.life.exists();
+            groups.all.push(group);
+            if exists {
+                groups.number(own);
+            }
         }
-        let mut last_id = 1;
-        for group in all.iter_mut().skip(1).filter(|group| group.life.exists()) {
-            last_id += 1;
-            group.id = last_id;
+        groups
+    }
+
+    /// Gives a group its number, with which it comes after all others of its parent.
+    fn number(&mut self, group: GroupIx) {
+        self.last_id += 1;
+        let entry = &mut self.all[group.index()];
+        entry.id = self.last_id;
+        if let Some(parent) = entry.parent {
+            self.all[parent.index()].children.insert(self.last_id, group);
         }
-        Groups { all, last_id }
     }
 
     /// A group appears: it has a number of its own, and comes after all others of its parent.
     pub(crate) fn appear(&mut self, group: GroupIx) {
-        self.last_id += 1;
         let entry = &mut self.all[group.index()];
         debug_assert!(!entry.life.exists(), "a group that exists is not made");
-        (entry.life, entry.id, entry.knobs) = (GroupLife::Online, self.last_id, GroupKnobs::default());
-        let place = entry.place as usize;
-        let Some(parent) = entry.parent else { return };
-        let siblings = &mut self.all[parent.index()].children;
-        siblings[place..].rotate_left(1);
-        let moved = siblings[place..].to_vec();
-        for (place, sibling) in (place as u32..).zip(moved) {
-            self.all[sibling.index()].place = place;
+        (entry.life, entry.knobs) = (GroupLife::Online, GroupKnobs::default());
+        let parent = entry.parent.unwrap_or(GroupIx::ROOT);
+        self.all[group.index()].sched = self.get(parent).sched;
+        self.number(group);
+        self.settle_cpus(group);
+    }
+
+    /// A group is no longer there; `life` says whether it will ever have been.
+    pub(crate) fn vanish(&mut self, group: GroupIx, life: GroupLife) {
+        let entry = &mut self.all[group.index()];
+        debug_assert!(entry.life.exists() && !life.exists(), "a group that exists goes");
+        entry.life = life;
+        let (id, parent) = (entry.id, entry.parent);
+        if let Some(parent) = parent {
+            self.all[parent.index()].children.remove(&id);
         }
+    }
+
+    /// The group's own set, or the CPUs of the group above, have become others; true if its tasks may use other CPUs by that.
+    fn settle_cpus(&mut self, group: GroupIx) -> bool {
+        let entry = self.get(group);
+        let Some(parent) = entry.parent else { return false };
+        let cpus = within(entry.cpus.as_ref(), &self.get(parent).effective);
+        let changed = cpus != entry.effective;
+        self.get_mut(group).effective = cpus;
+        changed
+    }
+
+    /// The set of a group has become another one; the groups whose tasks may use other CPUs by that, parents first. Below a
+    /// group that keeps its CPUs nothing changes.
+    pub(crate) fn settle_cpus_below(&mut self, group: GroupIx) -> Vec<GroupIx> {
+        let mut changed: Vec<GroupIx> = self.settle_cpus(group).then_some(group).into_iter().collect();
+        let mut next = 0;
+        while let Some(&above) = changed.get(next) {
+            let children: Vec<GroupIx> = self.children(above).collect();
+            changed.extend(children.into_iter().filter(|&child| self.settle_cpus(child)));
+            next += 1;
+        }
+        changed
+    }
+
+    /// The groups of `parent` that exist, in the order in which they were made.
+    pub(crate) fn children(&self, parent: GroupIx) -> impl Iterator<Item = GroupIx> {
+        self.get(parent).children.values().copied()
     }
 
     /// The next group of `parent` that exists, after one of them or the first (`css_next_child()`).
     pub fn next_child(&self, after: Option<GroupIx>, parent: GroupIx) -> Option<GroupIx> {
-        let from = after.map_or(0, |after| self.get(after).place as usize + 1);
-        let children = self.get(parent).children.get(from..)?;
-        children.iter().copied().find(|&child| self.get(child).life.exists())
+        let from = after.map_or(0, |after| self.get(after).id + 1);
+        self.get(parent).children.range(from..).next().map(|(_, &child)| child)
     }
 
     /// The group after `at` in a walk over `start` and all below it, each before those in it (`css_next_descendant_pre()`).
@@ -285,12 +339,13 @@ impl Groups {
         std::iter::successors(Some(group), |&group| self.get(group).parent)
     }
 
-    /// The group and all below it, each before its children.
-    pub fn with_all_below(&self, group: GroupIx) -> Vec<GroupIx> {
-        let mut found = vec![group];
+    /// The group and those below it for which this holds, each before its children. Nothing is looked for below one for which
+    /// it does not hold.
+    pub(crate) fn below_where(&self, group: GroupIx, holds: impl Fn(GroupIx) -> bool) -> Vec<GroupIx> {
+        let mut found: Vec<GroupIx> = holds(group).then_some(group).into_iter().collect();
         let mut next = 0;
         while let Some(&group) = found.get(next) {
-            found.extend(&self.get(group).children);
+            found.extend(self.children(group).filter(|&child| holds(child)));
             next += 1;
         }
         found
@@ -329,8 +384,6 @@ impl Kernel {
         self.task(task).group
     }
 
-    /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
-    /// of the group above, as `cpuset.cpus.effective` has it.
     /// CPU time used by `now` in each group itself, by the tasks that were in it at the time; the kernel's own apart.
     pub fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
         let mut sums: Vec<i64> = self.groups.iter().map(|(_, group)| group.left).collect();
@@ -343,12 +396,8 @@ impl Kernel {
 
     /// The CPUs that a group's tasks may use: those of its own set and of all sets above it. Where none are left they are those
     /// of the group above, as `cpuset.cpus.effective` has it.
-    pub fn group_cpus(&self, group: GroupIx) -> CpuMask {
-        let entry = self.groups.get(group);
-        let Some(parent) = entry.parent else { return self.machine.all_cpus() };
-        let above = self.group_cpus(parent);
-        let own = entry.cpus.map_or(above, |cpus| cpus.and(&above));
-        if own.is_empty() { above } else { own }
+    pub fn group_cpus(&self, group: GroupIx) -> &Arc<CpuMask> {
+        &self.groups.get(group).effective
     }
 
     /// The CPUs of a task of this group that has asked for `asked`: of its group's, those, or all where they are none of them. The
@@ -358,9 +407,7 @@ impl Kernel {
         if self.groups.is_flat() {
             return asked.map_or_else(|| all.clone(), |asked| Arc::new(asked.and(all)));
         }
-        let allowed = self.group_cpus(group);
-        let both = asked.map(|asked| asked.and(&allowed)).filter(|both| !both.is_empty()).unwrap_or(allowed);
-        if both == **all { all.clone() } else { Arc::new(both) }
+        within(asked, self.group_cpus(group))
     }
 }
 
@@ -378,12 +425,17 @@ mod tests {
         }
     }
 
+    fn cpus(count: usize) -> Arc<CpuMask> {
+        Arc::new(CpuMask::first(count))
+    }
+
     #[test]
     fn ancestors_are_found_by_level() {
-        let groups = Groups::new(&[spec("a", None), spec("a/b", Some(0)), spec("c", None)]);
+        let groups = Groups::new(&[spec("a", None), spec("a/b", Some(0)), spec("c", None)], cpus(4));
         let (a, b, c) = (GroupIx(1), GroupIx(2), GroupIx(3));
         assert_eq!(groups.upward(b).collect::<Vec<_>>(), [b, a, GroupIx::ROOT]);
-        assert_eq!(groups.with_all_below(GroupIx::ROOT), [GroupIx::ROOT, a, c, b]);
+        assert_eq!(groups.below_where(GroupIx::ROOT, |_| true), [GroupIx::ROOT, a, c, b]);
+        assert_eq!(groups.below_where(GroupIx::ROOT, |group| group != a), [GroupIx::ROOT, c]);
         let levels = [0, 1, 2, 3].map(|level| groups.ancestor(b, level));
         assert_eq!(levels, [Some(GroupIx::ROOT), Some(a), Some(b), None]);
         assert!(
@@ -392,25 +444,48 @@ mod tests {
                 && !groups.is_below(b, c)
                 && !groups.is_below(a, b)
         );
-        assert!(!groups.is_flat() && Groups::new(&[]).is_flat());
+        assert!(!groups.is_flat() && Groups::new(&[], cpus(4)).is_flat());
     }
 
     #[test]
     fn walks_follow_the_order_in_which_groups_were_made() {
-        let mut groups =
-            Groups::new(&[spec("a", None), spec("a/b", Some(0)), spec("a/b/c", Some(1)), spec("d", None)]);
+        let mut groups = Groups::new(
+            &[spec("a", None), spec("a/b", Some(0)), spec("a/b/c", Some(1)), spec("d", None)],
+            cpus(4),
+        );
         let [root, a, b, c, d] = [0, 1, 2, 3, 4].map(GroupIx);
         assert_eq!(groups.existing_before(), [root, a, b, c, d]);
         assert_eq!(groups.existing_after(), [c, b, a, d, root]);
         assert_eq!([a, b, c, d].map(|group| groups.get(group).id), [2, 3, 4, 5]);
-        groups.get_mut(c).life = GroupLife::Gone;
+        groups.vanish(c, GroupLife::Gone);
         assert_eq!(groups.existing_after(), [b, a, d, root]);
-        groups.get_mut(b).life = GroupLife::Gone;
-        groups.get_mut(a).life = GroupLife::Gone;
+        groups.vanish(b, GroupLife::Gone);
+        groups.vanish(a, GroupLife::Gone);
         assert_eq!(groups.existing_before(), [root, d]);
         groups.appear(a);
         assert_eq!((groups.existing_before(), groups.get(a).id), (vec![root, d, a], 6));
         assert_eq!(groups.next_child(Some(d), root), Some(a));
         assert_eq!((groups.next_child(Some(a), root), groups.next_child(None, c)), (None, None));
+    }
+
+    #[test]
+    fn a_set_holds_for_those_below_that_it_changes() {
+        let mut groups = Groups::new(
+            &[spec("a", None), spec("a/b", Some(0)), spec("a/b/c", Some(1)), spec("a/d", Some(0))],
+            cpus(4),
+        );
+        let [root, a, b, c, d] = [0, 1, 2, 3, 4].map(GroupIx);
+        let set = |groups: &mut Groups, group: GroupIx, list: &[u32]| {
+            let mut cpus = CpuMask::EMPTY;
+            list.iter().for_each(|&cpu| cpus.set(schedlab_base::CpuId(cpu)));
+            groups.get_mut(group).cpus = Some(cpus);
+            groups.settle_cpus_below(group)
+        };
+        assert_eq!(set(&mut groups, b, &[1]), [b, c]);
+        assert_eq!(set(&mut groups, a, &[0, 1]), [a, d]);
+        // None of its CPUs is left: it has those of the group above.
+        assert_eq!(set(&mut groups, a, &[2, 3]), [a, b, d, c]);
+        let counts = [root, a, b, c, d].map(|group| groups.get(group).effective.count());
+        assert_eq!(counts, [4, 2, 2, 2, 2]);
     }
 }

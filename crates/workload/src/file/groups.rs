@@ -145,12 +145,11 @@ pub(super) fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         }
     };
     let change = read.or_else(|text| line.fail(&text))?;
-    let known = names.group_changes.iter().position(|known| *known == change);
-    let place = known.unwrap_or_else(|| {
+    let change = *names.group_changes_known.entry(change).or_insert_with(|| {
         names.group_changes.push(change);
-        names.group_changes.len() - 1
+        GroupChangeId(names.group_changes.len() as u32 - 1)
     });
-    Ok(Op::SetGroup { group, change: GroupChangeId(place as u32) })
+    Ok(Op::SetGroup { group, change })
 }
 
 /// A change as [`change`] reads it, after the group's name.

@@ -18,8 +18,8 @@ use toml::Spanned;
 use crate::group::GroupChange;
 use crate::measure::{CounterId, SpanId};
 use crate::program::{
-    BarrierId, ChannelId, CondId, DiskId, GroupId, ListenerId, LockId, PollId, Program, ProgramId, SemId,
-    TaskRef, WordId,
+    BarrierId, ChangeId, ChannelId, CondId, DiskId, GroupChangeId, GroupId, ListenerId, LockId, PollId,
+    Program, ProgramId, SemId, TaskRef, WordId,
 };
 use crate::scenario::{
     Attribute, CHANGER, Channel, ChannelKind, ChildSpec, Disk, End, LONGEST_SLICE, LockKind, MOST_TASKS,
@@ -179,7 +179,9 @@ struct Names {
     tasks: BTreeMap<String, TaskRef>,
     groups: BTreeMap<String, GroupId>,
     changes: Vec<Attribute>,
+    changes_known: BTreeMap<Attribute, ChangeId>,
     group_changes: Vec<GroupChange>,
+    group_changes_known: BTreeMap<GroupChange, GroupChangeId>,
 }
 
 /// What a name stands for.
@@ -258,12 +260,13 @@ fn check_count(file: &File) -> Outcome<()> {
 
 /// Refuses operations that do not go with the objects that they name, with their lines.
 fn check_ops(file: &File, scenario: &Scenario) -> Outcome<()> {
+    let inner = scenario.inner_groups();
     for (lines, program) in file.programs.values().zip(&scenario.programs) {
         let written = lines.iter().filter(|line| !line.get_ref().trim().is_empty());
         for (line, op) in written.zip(program.ops()) {
             let refused =
                 |text| Fault { at: line.span().start, text: format!("'{}': {text}", line.get_ref().trim()) };
-            scenario.check_op(op).map_err(refused)?;
+            scenario.check_op(op).and_then(|()| scenario.check_group_op(op, &inner)).map_err(refused)?;
         }
     }
     Ok(())

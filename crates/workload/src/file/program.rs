@@ -242,12 +242,11 @@ fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
         _ => cpu_list(value).map(Attribute::Affinity),
     };
     let attribute = attribute.or_else(|text| line.fail(&text))?;
-    let known = names.changes.iter().position(|known| *known == attribute);
-    let place = known.unwrap_or_else(|| {
+    let change = *names.changes_known.entry(attribute).or_insert_with(|| {
         names.changes.push(attribute);
-        names.changes.len() - 1
+        ChangeId(names.changes.len() as u32 - 1)
     });
-    Ok(Op::Set { task, change: ChangeId(place as u32) })
+    Ok(Op::Set { task, change })
 }
 
 /// A CPU that comes or goes.

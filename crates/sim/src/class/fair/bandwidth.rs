@@ -62,16 +62,23 @@ pub struct BandwidthFigures {
 }
 
 /// A queue's part of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct RqBandwidth {
     remaining: i64,
     throttled: bool,
-    /// Throttled queues from here up (`throttle_count`).
-    depth: u32,
     /// Since when it has been throttled and a task of it waits.
     since: Option<TimeNs>,
     /// Tasks that wait for it, the last one first in turn.
     limbo: Vec<TaskId>,
+    /// How many tasks wait in the queue and in those below.
+    waiting: u32,
+}
+
+impl Default for RqBandwidth {
+    /// That of a new queue, which may run for a moment (`init_cfs_rq_runtime()`).
+    fn default() -> RqBandwidth {
+        RqBandwidth { remaining: 1, throttled: false, since: None, limbo: Vec::new(), waiting: 0 }
+    }
 }
 
 impl Bandwidth {
@@ -142,13 +149,20 @@ impl Kernel {
         &mut self.fair_groups.rq(group, cpu).bandwidth
     }
 
-    /// A queue that has just been made is throttled like the one above (`sync_throttle()`).
-    pub(super) fn bandwidth_begin(&mut self, group: GroupIx) {
-        for cpu in 0..self.cpus.len() as u32 {
-            let cpu = CpuId(cpu);
-            let above = self.above(group).map_or(0, |above| self.rq_bandwidth(above, cpu).depth);
-            *self.rq_bandwidth(group, cpu) =
-                RqBandwidth { remaining: 1, depth: above, ..RqBandwidth::default() };
+    /// The queue or one above it is throttled (`throttled_hierarchy()`). The kernel keeps a count in every queue, and walks over
+    /// all that are below at each throttling.
+    fn is_throttled(&self, cpu: CpuId, group: GroupIx) -> bool {
+        let mut levels = self.fair_levels(Some(group));
+        std::iter::from_fn(|| levels.up(self))
+            .any(|group| self.fair_groups.get(group).rqs[cpu.index()].bandwidth.throttled)
+    }
+
+    /// So many tasks more, or less, wait in a queue, and for those above it.
+    fn count_waiting(&mut self, cpu: CpuId, group: GroupIx, change: i32) {
+        let mut levels = self.fair_levels(Some(group));
+        while let Some(group) = levels.up(self) {
+            let rq = self.rq_bandwidth(group, cpu);
+            rq.waiting = rq.waiting.checked_add_signed(change).expect("no more go than have come");
         }
     }
 
@@ -208,11 +222,6 @@ impl Kernel {
             return false;
         }
         self.bandwidth(group).throttled.push(cpu);
-        for below in self.groups.with_all_below(group) {
-            if self.fair_groups.has_rqs(below) {
-                self.rq_bandwidth(below, cpu).depth += 1;
-            }
-        }
         self.rq_bandwidth(group, cpu).throttled = true;
         if running && let Some(task) = self.cpus[cpu.index()].fair.curr {
             self.ask_to_leave(cpu, task);
@@ -234,7 +243,7 @@ impl Kernel {
     pub(crate) fn fair_throttle_task(&mut self, cpu: CpuId, task: TaskId) {
         self.task_mut(task).fair.leaves = false;
         let Some(group) = self.fair_group(task) else { return };
-        if self.task(task).class != SchedClass::Fair || self.rq_bandwidth(group, cpu).depth == 0 {
+        if self.task(task).class != SchedClass::Fair || !self.is_throttled(cpu, group) {
             return;
         }
         self.fair_take_off(cpu, task);
@@ -248,6 +257,7 @@ impl Kernel {
             }
         }
         self.rq_bandwidth(group, cpu).limbo.push(task);
+        self.count_waiting(cpu, group, 1);
         self.task_mut(task).fair.throttled = true;
         self.count_timeout(task, true);
     }
@@ -258,7 +268,10 @@ impl Kernel {
             return false;
         }
         if let Some(group) = self.fair_group(task) {
-            self.rq_bandwidth(group, cpu).limbo.retain(|&other| other != task);
+            let limbo = &mut self.rq_bandwidth(group, cpu).limbo;
+            let place = limbo.iter().position(|&other| other == task).expect("it waits in its queue");
+            limbo.remove(place);
+            self.count_waiting(cpu, group, -1);
         }
         self.count_timeout(task, false);
         true
@@ -273,6 +286,7 @@ impl Kernel {
         if !runs && self.fair_is_throttled(cpu, task) {
             let group = self.fair_group(task).expect("a queue of a group is throttled");
             self.rq_bandwidth(group, cpu).limbo.push(task);
+            self.count_waiting(cpu, group, 1);
             self.count_timeout(task, true);
             return true;
         }
@@ -283,7 +297,7 @@ impl Kernel {
     /// `throttled_hierarchy()` of the queue that the task has, or would have, on a CPU.
     pub(crate) fn fair_is_throttled(&mut self, cpu: CpuId, task: TaskId) -> bool {
         let group = self.fair_group(task).filter(|&group| self.fair_groups.has_rqs(group));
-        group.is_some_and(|group| self.rq_bandwidth(group, cpu).depth > 0)
+        group.is_some_and(|group| self.is_throttled(cpu, group))
     }
 
     /// `check_enqueue_throttle()`: the first entity has come into a queue that does not run.
@@ -326,10 +340,12 @@ impl Kernel {
         let bandwidth = self.bandwidth(group);
         bandwidth.throttled.retain(|&other| other != cpu);
         bandwidth.figures.throttled_time += waited.map_or(DurationNs::ZERO, |since| now.since(since));
-        for below in self.groups.with_all_below(group).into_iter().rev() {
-            if self.fair_groups.has_rqs(below) {
-                self.leave_throttling(cpu, below);
-            }
+        let waits = |group: GroupIx| {
+            let rqs = &self.fair_groups.get(group).rqs;
+            rqs.get(cpu.index()).is_some_and(|rq| rq.bandwidth.waiting > 0)
+        };
+        for below in self.groups.below_where(group, waits).into_iter().rev() {
+            self.leave_throttling(cpu, below);
         }
         let entry = &self.cpus[cpu.index()];
         if entry.curr.is_none() && entry.fair.nr > 0 {
@@ -337,25 +353,17 @@ impl Kernel {
         }
     }
 
-    /// `tg_unthrottle_up()`: one throttled queue less from here up; with the last one gone the tasks are queued again.
+    /// `tg_unthrottle_up()`: the tasks that wait are queued again, as far as nothing from here up is throttled.
     fn leave_throttling(&mut self, cpu: CpuId, group: GroupIx) {
-        let rq = self.rq_bandwidth(group, cpu);
-        rq.depth -= 1;
-        if rq.depth > 0 {
-            return;
-        }
-        let mut limbo = std::mem::take(&mut rq.limbo);
-        while let Some(task) = limbo.pop() {
-            // What comes on may throttle a queue above again.
-            if self.rq_bandwidth(group, cpu).depth > 0 {
-                limbo.push(task);
-                break;
-            }
+        // What comes on may throttle a queue above again.
+        while !self.is_throttled(cpu, group)
+            && let Some(task) = self.rq_bandwidth(group, cpu).limbo.pop()
+        {
+            self.count_waiting(cpu, group, -1);
             self.task_mut(task).fair.throttled = false;
             self.count_timeout(task, false);
             self.fair_join(cpu, task, false);
         }
-        self.rq_bandwidth(group, cpu).limbo.append(&mut limbo);
     }
 
     /// `distribute_cfs_runtime()`: hands out the pool; true if a queue is left that has nothing.

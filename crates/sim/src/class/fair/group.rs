@@ -191,7 +191,6 @@ impl Kernel {
     #[inline(never)]
     fn make_queues(&mut self, group: Option<GroupIx>) {
         let cpus = self.cpus.len();
-        let mut made = Vec::new();
         let mut levels = self.fair_levels(group);
         while let Some(group) = levels.up(self) {
             let part = self.fair_groups.get_mut(group);
@@ -199,10 +198,7 @@ impl Kernel {
                 break;
             }
             part.rqs = vec![GroupRq::default(); cpus];
-            made.push(group);
         }
-        // Those above first: what is below a throttled queue is throttled.
-        made.into_iter().rev().for_each(|group| self.bandwidth_begin(group));
     }
 
     /// The load (`cfs_rq->load`, scaled) of the queue of a group, or of the root.
@@ -531,10 +527,10 @@ impl Kernel {
         }
     }
 
-    /// The CPUs of a group have become others, and with them those of the groups below.
-    pub(crate) fn fair_cpus_changed(&mut self, group: GroupIx) {
-        for below in self.groups.with_all_below(group) {
-            self.fair_groups.get_mut(below).cpus = self.group_cpus(below).count() as u64;
+    /// The CPUs of these groups have become others.
+    pub(crate) fn fair_cpus_changed(&mut self, groups: &[GroupIx]) {
+        for &group in groups {
+            self.fair_groups.get_mut(group).cpus = self.group_cpus(group).count() as u64;
         }
     }
 

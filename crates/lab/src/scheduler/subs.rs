@@ -1,0 +1,159 @@
+//! Sub-schedulers that are attached to groups of the workload: `--sub`.
+
+use crate::failure::Failure;
+use crate::run::simulation::Simulation;
+use crate::scheduler::{FAIR, Scheduler};
+use schedlab_base::{DurationNs, KernelChange, Presence, did_you_mean};
+use schedlab_scx::BpfScheduler;
+use schedlab_sim::{SubOutcome, flags::errno};
+use schedlab_trace::{ExitKind, SubRecord, Warning, WarningKind};
+use schedlab_workload::Scenario;
+
+/// One of them.
+#[derive(Clone, Debug)]
+pub struct Sub {
+    /// The path of its group, from below the root.
+    pub group: String,
+    /// When it is attached.
+    pub at: DurationNs,
+    /// The scheduler.
+    pub scheduler: Scheduler,
+}
+
+/// Group, time and entry of a value of `--sub`: `GROUP=ENTRY` or `GROUP@TIME=ENTRY`.
+///
+/// # Errors
+/// A value of another form, or a time that is none.
+pub fn parts(text: &str) -> Result<(&str, DurationNs, &str), Failure> {
+    let form = || Failure::usage(format!("--sub {text}: write GROUP=SCHEDULER or GROUP@TIME=SCHEDULER"));
+    let (place, entry) = text.split_once('=').ok_or_else(form)?;
+    let (group, at) = match place.rsplit_once('@') {
+        None => (place, DurationNs::ZERO),
+        Some((group, at)) => {
+            let time = at.parse::<DurationNs>();
+            (group, time.map_err(|error| Failure::usage(format!("--sub {text}: {error}")))?)
+        }
+    };
+    let group = group.trim_matches('/');
+    if group.is_empty() || entry.is_empty() { Err(form()) } else { Ok((group, at, entry)) }
+}
+
+impl Scheduler {
+    /// Has a run attach the sub-schedulers of `--sub`.
+    ///
+    /// # Errors
+    /// A value of another form, an unknown scheduler or setting, and schedulers that a kernel takes in no other place than the
+    /// root: the fair class, and what its own program loads.
+    pub fn attach_subs(&mut self, wanted: &[String]) -> Result<(), Failure> {
+        for text in wanted {
+            let (group, at, entry) = parts(text)?;
+            let refuse = |why: &str| Err(Failure::usage(format!("--sub {text}: {why}")));
+            if self.object.is_none() {
+                return refuse(
+                    "the fair class has no sub-schedulers; name a scheduler with ops.sub_attach()",
+                );
+            }
+            if self.presence != Presence::default() {
+                return refuse(
+                    "a scheduler of --attach-at or --detach-at takes none; leave one of the two out",
+                );
+            }
+            let scheduler = Scheduler::of_entry(entry)?;
+            if scheduler.object.is_none() {
+                return refuse(&format!("{FAIR} is the kernel's own class, and no sub-scheduler"));
+            }
+            if scheduler.loader.is_some() {
+                return refuse("a scheduler that its own program loads is the root; give the object itself");
+            }
+            scheduler.check_values()?;
+            self.subs.push(Sub { group: group.to_string(), at, scheduler });
+        }
+        Ok(())
+    }
+}
+
+impl Simulation {
+    /// Adds the sub-schedulers to a root scheduler that is loaded.
+    ///
+    /// # Errors
+    /// A kernel that has none, a group that the workload lacks, and objects that are refused.
+    pub(crate) fn add_subs(&self, root: &mut BpfScheduler) -> Result<(), Failure> {
+        let version = self.machine.kernel.version;
+        if let Some(sub) = self.scheduler.subs.first().filter(|_| !version.has(KernelChange::SubSchedulers)) {
+            return Err(Failure::usage(format!(
+                "--sub {}: Linux {version} has no sub-schedulers; --kernel 7.3 has",
+                sub.group
+            )));
+        }
+        for sub in &self.scheduler.subs {
+            let named = |text: String| Failure::usage(format!("--sub {}: {text}", sub.group));
+            let alone = Simulation { scheduler: sub.scheduler.clone(), ..self.clone() };
+            let Some(object) = &sub.scheduler.object else { continue };
+            let child = alone.load(object, None)?;
+            root.add_sub(&sub.group, sub.at, child).map_err(|error| named(error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Each of them has a group, which the workload has at the beginning or makes later.
+    ///
+    /// # Errors
+    /// One whose group the workload does not have.
+    pub fn check_subs(&self, scenario: &Scenario) -> Result<(), Failure> {
+        for sub in &self.scheduler.subs {
+            if scenario.groups.iter().any(|group| group.path == sub.group) {
+                continue;
+            }
+            let near = did_you_mean(&sub.group, scenario.groups.iter().map(|group| &group.path));
+            let has = if scenario.groups.is_empty() {
+                "has no groups ([[groups]] makes some)"
+            } else {
+                "has no such group"
+            };
+            return Err(Failure::usage(format!(
+                "--sub {}: the workload {} {has}{near}",
+                sub.group, self.workload
+            )));
+        }
+        Ok(())
+    }
+
+    /// What became of them, for results.
+    pub(crate) fn sub_records(&self, outcomes: Vec<SubOutcome>) -> Vec<SubRecord> {
+        let outcomes = outcomes.into_iter().zip(&self.scheduler.subs);
+        outcomes
+            .map(|(outcome, sub)| SubRecord {
+                group: outcome.group,
+                scheduler: sub.scheduler.label(),
+                refused: outcome.refused,
+                exit: outcome.exit,
+            })
+            .collect()
+    }
+}
+
+/// Why the kernel does not attach one.
+fn refusal(errno: i32) -> String {
+    let why = match errno {
+        errno::ENOENT => "the workload has no such group",
+        errno::EBUSY => "the group has a scheduler, or one below it has and is in the way",
+        errno::EOPNOTSUPP => "the scheduler above it has no ops.sub_attach()",
+        errno::ENODEV => "the root scheduler is gone",
+        _ => "the kernel refuses it",
+    };
+    format!("was not attached: {why} (-{errno})")
+}
+
+/// Warnings about sub-schedulers that were not attached or did not stay.
+pub(crate) fn warnings(subs: &[SubRecord]) -> Vec<Warning> {
+    let told = subs.iter().filter_map(|sub| {
+        let what = match (sub.refused, sub.exit.kind) {
+            (Some(errno), _) => refusal(errno),
+            (None, ExitKind::Unreg | ExitKind::None) => return None,
+            (None, _) => format!("left: {} ({})", sub.exit.message, sub.exit.reason),
+        };
+        let text = format!("sub-scheduler {} of group {} {what}", sub.scheduler, sub.group);
+        Some(Warning { kind: WarningKind::SubScheduler, text, count: 1, worst: None })
+    });
+    told.collect()
+}
