@@ -134,6 +134,29 @@ fn a_loader_runs_where_it_wants() {
     }
 }
 
+/// A loader finds the groups of the workload as they are, by the numbers that programs know; the run reports what it was refused.
+#[test]
+fn a_loader_finds_the_groups() {
+    let Some(lab) = with_loaded_object("loader-groups") else { return };
+    let hogs = format!("{HOGS},cgroups=100/300");
+    let scheduler = scheduler("groups");
+    let args = ["sim", "-q", "-c", "2", "-s", &scheduler, "-w", &hogs, "--json", "r.json"];
+    assert_eq!(lab.run(&args, LIMIT).code, 0);
+    let record = lab.record("r.json");
+    for line in [
+        "own-loader: 300 and max 100000, 2 tasks\n",
+        "own-loader: it has run: true\n",
+        "own-loader: group 3, by its handle 0 254 3\n",
+        "own-loader: Err(PermissionDenied) Err(PermissionDenied)\n",
+    ] {
+        assert!(record.loader_output.contains(line), "no {line:?} in {}", record.loader_output);
+    }
+    let refused = record.warnings.iter().find(|one| one.kind == WarningKind::LoaderRefused).unwrap();
+    for path in ["writing to /sys/fs/cgroup/g1/cpu.weight", "changing the groups at /sys/fs/cgroup/g1/mine"] {
+        assert!(refused.text.contains(path), "{}", refused.text);
+    }
+}
+
 /// A loader that computes without end keeps its CPU, as on a real kernel: the run continues, says so, and is the same each time.
 #[test]
 fn a_loader_that_computes_for_ever_keeps_a_cpu() {

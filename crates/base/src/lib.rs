@@ -8,6 +8,7 @@
 mod counted;
 mod cpumask;
 mod goal;
+mod group_file;
 mod ids;
 mod kernel;
 mod machine;
@@ -28,6 +29,7 @@ mod weight;
 pub use counted::counted;
 pub use cpumask::{CpuMask, MAX_CPUS};
 pub use goal::{Goal, GoalError, Relation};
+pub use group_file::GroupFile;
 pub use ids::{CpuId, DsqId, TaskId};
 pub use kernel::{
     Background, KernelChange, KernelFeatures, KernelPreset, KernelVersion, Preemption, Start, TickPhase,

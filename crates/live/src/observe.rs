@@ -4,7 +4,8 @@
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TaskId, TimeNs};
 use schedlab_trace::waits::Party;
 use schedlab_trace::{
-    Distribution, Histogram, LongWait, Names, TaskWaits, WaitKind, WaitRecord, latencies, percentile_metrics,
+    Distribution, Histogram, Homes, LongWait, Names, TaskWaits, WaitKind, WaitRecord, latencies,
+    percentile_metrics,
 };
 use std::collections::BTreeMap;
 
@@ -67,7 +68,7 @@ pub(crate) struct Observation {
 impl Observation {
     /// The waits of a workload's tasks, given by name, thread id and process id; those of all other threads are reported as
     /// forked.
-    pub(crate) fn wait_records(&self, parties: &[Party]) -> Vec<WaitRecord> {
+    pub(crate) fn wait_records(&self, parties: &[Party], homes: &Homes<'_>) -> Vec<WaitRecord> {
         let count = i32::try_from(parties.len()).unwrap_or(i32::MAX);
         let index: BTreeMap<i32, u32> =
             parties.iter().enumerate().map(|(at, party)| (party.thread, at as u32)).collect();
@@ -87,7 +88,10 @@ impl Observation {
             }
         }
         let forked = forked.longest(WaitKind::RunDelay).map(|longest| (longest.task, &forked));
-        names.records(&own, forked.into_iter())
+        let mut records = names.records(&own, forked.into_iter());
+        // Which group a forked thread began in is not known.
+        names.add_cgroups(&mut records, homes, &own, std::iter::empty());
+        records
     }
 }
 
@@ -309,7 +313,7 @@ mod tests {
             seen_task(99, &three, vec![(7, [1, 1])], (begin_ns, end)),
         ];
         let observation = Observation { tasks, metrics: Vec::new(), histograms: Vec::new(), begin_ns };
-        let records = observation.wait_records(&[party("a", 70), party("b", 71)]);
+        let records = observation.wait_records(&[party("a", 70), party("b", 71)], &Homes::default());
         let delay = |name: &str| {
             let found = records.iter().find(|record| record.name == name).unwrap();
             found.run_delay.clone().unwrap()

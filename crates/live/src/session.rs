@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use schedlab_base::{Better, DurationNs, Metric, Nice};
 use schedlab_trace::waits::{Party, Waits};
 use schedlab_trace::{
-    CallbackCost, Distribution, ExitKind, GroupRecord, GroupsOfRun, Printed, Series, TaskOfGroup, TaskRecord,
-    WaitRecord, complete_groups,
+    CallbackCost, Distribution, ExitKind, GroupRecord, GroupsOfRun, Homes, Printed, Series, TaskOfGroup,
+    TaskRecord, WaitRecord, complete_groups,
 };
 use schedlab_workload::Scenario;
 
@@ -339,7 +339,7 @@ fn run_scenario(
     let mut task_waits = Vec::new();
     match seen {
         Some(seen) => {
-            task_waits = seen.wait_records(&parties(&outcome, scenario));
+            task_waits = seen.wait_records(&parties(&outcome, scenario), &homes(scenario));
             metrics.extend(seen.metrics);
             histograms = seen.histograms;
         }
@@ -359,21 +359,25 @@ fn run_scenario(
     Ok(RunResult { begin_ns: outcome.begin.0, task_waits, thread_names, ..known })
 }
 
-/// Figures of the groups; weights and quotas as the scenario has them at first.
+/// Figures of the groups; weights and quotas as their files said at the end, or as the scenario has them for a group that was never
+/// made.
 fn group_records(scenario: &Scenario, outcome: &ExecOutcome) -> Vec<GroupRecord> {
-    let seen = scenario.groups.iter().zip(&outcome.groups).map(|(spec, seen)| GroupRecord {
-        name: spec.path.clone(),
-        weight: spec.settings.weight,
-        idle: spec.settings.idle,
-        quota: spec.settings.quota.map(|quota| (quota.runtime, quota.period)),
-        burst: spec.settings.burst,
-        cpu_time: seen.cpu_time,
-        periods: seen.periods,
-        throttled: seen.throttled,
-        throttled_time: seen.throttled_time,
-        bursts: seen.bursts,
-        burst_time: seen.burst_time,
-        ..GroupRecord::default()
+    let seen = scenario.groups.iter().zip(&outcome.groups).map(|(spec, seen)| {
+        let settings = seen.settings.unwrap_or(spec.settings);
+        GroupRecord {
+            name: spec.path.clone(),
+            weight: settings.weight,
+            idle: settings.idle,
+            quota: settings.quota.map(|quota| (quota.runtime, quota.period)),
+            burst: settings.burst,
+            cpu_time: seen.cpu_time,
+            periods: seen.periods,
+            throttled: seen.throttled,
+            throttled_time: seen.throttled_time,
+            bursts: seen.bursts,
+            burst_time: seen.burst_time,
+            ..GroupRecord::default()
+        }
     });
     let mut records: Vec<GroupRecord> = seen.collect();
     let parents: Vec<Option<usize>> =
@@ -389,8 +393,19 @@ fn group_records(scenario: &Scenario, outcome: &ExecOutcome) -> Vec<GroupRecord>
     let of_groups = DurationNs(below_root.map(|(record, _)| record.cpu_time.0).sum());
     let changes = scenario.changes_groups();
     let (elapsed, total) = (outcome.measurements.elapsed, of_tasks.max(of_groups));
-    complete_groups(&mut records, &GroupsOfRun { elapsed, parents: &parents, tasks: &tasks, total, changes });
+    let loads: Vec<u32> = scenario.groups.iter().map(|spec| spec.settings.load_weight()).collect();
+    let (parents, loads, tasks) = (&parents[..], &loads[..], &tasks[..]);
+    complete_groups(&mut records, &GroupsOfRun { elapsed, parents, loads, tasks, total, changes });
     records
+}
+
+/// The groups that the tasks of the start begin in.
+fn homes(scenario: &Scenario) -> Homes<'_> {
+    let index = |group: Option<schedlab_workload::GroupId>| group.map(|group| group.index());
+    Homes {
+        tasks: scenario.tasks.iter().map(|task| index(task.group)).collect(),
+        groups: scenario.groups.iter().map(|group| (group.path.as_str(), index(group.parent))).collect(),
+    }
 }
 
 /// The tasks of the start with their thread ids; a process is identified by its first thread.
@@ -514,7 +529,7 @@ fn command_result(program: &str, ended: Ended, observer: Option<&Observer>) -> R
         }];
         let process = ended.process;
         let party = Party { name, thread: process, process, prio: Nice::ZERO.static_prio() };
-        result.task_waits = seen.wait_records(&[party]);
+        result.task_waits = seen.wait_records(&[party], &Homes::default());
         result.metrics.extend(seen.metrics);
         result.histograms = seen.histograms;
     }

@@ -87,6 +87,11 @@ impl Files {
         Found::Nothing(libc::ENOENT)
     }
 
+    /// The number of what is at a normal path: of a group's directory the group's.
+    pub(crate) fn number(&self, path: &str) -> u64 {
+        self.world.groups.id(path).unwrap_or_else(|| inode(path))
+    }
+
     /// True for a file of the host that programs need or that the command names. What a link leads to decides.
     fn may_see(&self, path: &str) -> bool {
         let allowed = |path: &Path| {
@@ -160,8 +165,13 @@ pub(crate) fn inode(path: &str) -> u64 {
         | 1
 }
 
-/// Entries of a folder as `getdents64` gives them, as many as fit into `room`, and how many those are.
-pub(crate) fn entries(path: &str, names: &[(String, bool)], read: usize, room: usize) -> (Vec<u8>, usize) {
+/// Entries of a folder as `getdents64` gives them, as many as fit into `room`, and how many those are. `number` is that of an entry.
+pub(crate) fn entries(
+    names: &[(String, bool)],
+    number: impl Fn(&str) -> u64,
+    read: usize,
+    room: usize,
+) -> (Vec<u8>, usize) {
     let dots = [(".".to_string(), true), ("..".to_string(), true)];
     let mut out = Vec::new();
     let mut count = read;
@@ -172,7 +182,7 @@ pub(crate) fn entries(path: &str, names: &[(String, bool)], read: usize, room: u
         }
         count += 1;
         let begin = out.len();
-        out.extend_from_slice(&inode(&format!("{path}/{name}")).to_le_bytes());
+        out.extend_from_slice(&number(name).to_le_bytes());
         out.extend_from_slice(&(count as u64).to_le_bytes());
         out.extend_from_slice(&(length as u16).to_le_bytes());
         out.push(if *folder { libc::DT_DIR } else { libc::DT_REG });
@@ -208,10 +218,10 @@ mod tests {
     #[test]
     fn entries_come_in_pieces() {
         let names: Vec<(String, bool)> = (0..3).map(|number| (format!("cpu{number}"), true)).collect();
-        let (first, read) = entries("/sys", &names, 0, 80);
+        let (first, read) = entries(&names, inode, 0, 80);
         assert_eq!((first.len(), read), (72, 3));
-        let (rest, read) = entries("/sys", &names, read, 80);
+        let (rest, read) = entries(&names, inode, read, 80);
         assert_eq!((rest.len(), read), (48, 5));
-        assert_eq!(entries("/sys", &names, read, 80).0.len(), 0);
+        assert_eq!(entries(&names, inode, read, 80).0.len(), 0);
     }
 }

@@ -31,6 +31,8 @@ mod descriptors;
 #[cfg(target_arch = "x86_64")]
 mod files;
 #[cfg(target_arch = "x86_64")]
+mod groups;
+#[cfg(target_arch = "x86_64")]
 mod host;
 #[cfg(target_arch = "x86_64")]
 mod loader;

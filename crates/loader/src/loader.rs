@@ -469,6 +469,7 @@ impl UserSpace for Loader {
         self.watch.allow_more(CPU_TIME);
         self.clock = self.clock.max(self.before + kernel.now().0);
         self.files.world.set_busy(kernel.busy_times().into_iter().map(|busy| busy.0).collect());
+        self.files.world.groups.set(kernel.groups());
         self.share_from(kernel);
         self.expire();
         (self.yields, self.yielded) = (0, false);

@@ -3,6 +3,7 @@
 //! Contents are those of Linux 7.3 for the machine's CPUs, caches and nodes. What a machine has no value for is absent, as
 //! on a virtual machine: no frequencies, no capacities, no idle states.
 
+use crate::groups::GroupFiles;
 use schedlab_base::{CpuId, CpuMask, Machine};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -36,6 +37,8 @@ pub(crate) struct World {
     cpus: usize,
     /// How long each CPU has run tasks, in nanoseconds; nothing before the simulation begins.
     busy: Vec<u64>,
+    /// What is below `/sys/fs/cgroup`.
+    pub(crate) groups: GroupFiles,
 }
 
 /// Paths below these are the simulated machine's alone.
@@ -51,6 +54,7 @@ impl World {
             enabled: 0,
             cpus: machine.cpu_count(),
             busy: Vec::new(),
+            groups: GroupFiles::new(machine.all_cpus()),
         };
         world.cpu_files(machine);
         world.node_files(machine);
@@ -80,6 +84,9 @@ impl World {
     pub(crate) fn find(&self, path: &str, now: u64) -> Option<Node> {
         if let Some(content) = self.changing(path, now) {
             return Some(Node::File(content.into_bytes()));
+        }
+        if let Some(node) = self.groups.find(path) {
+            return Some(node);
         }
         if let Some(content) = self.files.get(path) {
             return Some(Node::File(content.clone()));
@@ -276,8 +283,6 @@ impl World {
         self.put("/proc/self/mountinfo", "1 0 0:1 / / rw - ext4 root rw");
         self.put("/proc/self/cgroup", "0::/");
         self.put("/proc/self/comm", "loader");
-        self.put("/sys/fs/cgroup/cgroup.controllers", "cpu");
-        self.put("/sys/fs/cgroup/cgroup.procs", "");
         self.put("/proc/kallsyms", "");
         let memory = format!(
             "MemTotal:       {MEMORY_KIB} kB\nMemFree:        {MEMORY_KIB} kB\nMemAvailable:   {MEMORY_KIB} kB\n\
@@ -299,7 +304,7 @@ fn cpuinfo(machine: &Machine) -> String {
 }
 
 /// A list of CPUs as sysfs writes it: `0-3,8`.
-fn list(mask: &CpuMask) -> String {
+pub(crate) fn list(mask: &CpuMask) -> String {
     let mut text = String::new();
     let (mut first, mut last): (Option<u32>, u32) = (None, 0);
     let end = |text: &mut String, first: u32, last: u32| {

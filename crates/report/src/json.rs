@@ -97,6 +97,7 @@ impl Document {
             | WarningKind::LoaderRefused
             | WarningKind::NothingToSchedule
             | WarningKind::NotReached
+            | WarningKind::GroupsUnheard
             | WarningKind::SubScheduler
             | WarningKind::ProgramReturned => warning.text.clone(),
             _ => format!("{}{}", place(run), warning.text),

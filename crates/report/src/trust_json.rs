@@ -15,14 +15,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// The waits of a task, process or group, or of all.
+/// The waits of a task, process, group or cgroup, or of all.
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct TaskWaits {
     /// `all`; `group`: tasks whose names are equal before the `/`, with what they fork; `process` with several threads;
     /// `task`.
     #[schemars(extend("enum" = scopes()))]
     scope: String,
-    /// Of the group, process or task; `(forked)` is all forked tasks.
+    /// Of the group, process, cgroup or task; `(forked)` is all forked tasks.
     name: String,
     /// From wakeup to running.
     #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "on_one_line")]

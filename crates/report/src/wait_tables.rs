@@ -72,6 +72,41 @@ pub fn latency_table(run: &RunRecord) -> String {
     let longest = |waits: &WaitRecord| waits.run_delay.as_ref().map(|figures| figures.worst.length);
     tasks.sort_by_key(|waits| std::cmp::Reverse(longest(waits)));
     let rows: Vec<Vec<String>> = tasks.into_iter().map(|waits| latency_row(run, waits)).collect();
+    let mut text = table(&header, &[1, 2, 3, 4, 5, 6, 7, 8], &rows);
+    if run.task_waits.iter().any(|waits| waits.scope == WaitScope::Cgroup) {
+        text.push_str(&format!("\n{}", cgroup_table(run)));
+    }
+    text
+}
+
+/// Wakeup latency and run delay of the tasks of each group, with those of the groups below it.
+fn cgroup_table(run: &RunRecord) -> String {
+    let header = [
+        "group",
+        "wakeup p50 ms",
+        "wakeup p95 ms",
+        "wakeup p99 ms",
+        "wakeup max ms",
+        "delay p50 ms",
+        "delay p95 ms",
+        "delay p99 ms",
+        "delay max ms",
+        "longest",
+    ];
+    let ms = |time: DurationNs| format!("{:.3}", time.as_secs_f64() * 1e3);
+    let figures = |figures: &Option<WaitFigures>| match figures {
+        Some(figures) => [figures.p50, figures.p95, figures.p99, figures.worst.length].map(ms),
+        None => ["-"; 4].map(String::from),
+    };
+    let row = |waits: &WaitRecord| {
+        let longest = waits.run_delay.as_ref().map_or_else(String::new, |all| all.worst.task.clone());
+        let both = [figures(&waits.wakeup_latency), figures(&waits.run_delay)];
+        std::iter::once(waits.name.clone()).chain(both.into_iter().flatten()).chain([longest]).collect()
+    };
+    let mut groups: Vec<&WaitRecord> =
+        run.task_waits.iter().filter(|waits| waits.scope == WaitScope::Cgroup).collect();
+    groups.sort_by(|one, other| one.name.split('/').cmp(other.name.split('/')));
+    let rows: Vec<Vec<String>> = groups.into_iter().map(row).collect();
     table(&header, &[1, 2, 3, 4, 5, 6, 7, 8], &rows)
 }
 
@@ -134,5 +169,14 @@ mod tests {
         assert_ne!((rows[0][1], rows[0][2]), ("-", "-"), "its figures stand in the same row");
         assert_eq!(rows[1][..3], ["b", "-", "-"]);
         assert_eq!(rows[2], ["c", "-", "-", "-", "-", "-", "-", "-", "-"]);
+        assert_eq!(rows.len(), 3);
+        for group in ["a-1", "a"] {
+            one.task_waits.push(WaitRecord { scope: WaitScope::Cgroup, ..waited(group, 3_000_000) });
+        }
+        let text = latency_table(&one);
+        let of_groups: Vec<&str> =
+            text.lines().skip_while(|line| !line.starts_with("group")).skip(2).collect();
+        assert!(of_groups[0].starts_with("a  ") && of_groups[1].starts_with("a-1"), "{text}");
+        assert!(of_groups[0].contains(" 3.000") && of_groups.len() == 2, "{text}");
     }
 }

@@ -62,8 +62,11 @@ pub use paths::Call;
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
-pub use schedlab_sim::{UPTIME, USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
+pub use schedlab_sim::{
+    BandwidthFigures, UPTIME, USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn,
+};
+pub use schedlab_workload::GroupSettings;
 pub use scheduler::{Access, BpfScheduler, DEFAULT_BUDGET, Interleave, PATIENCE, Pause};
 pub use settings::Tunable;
 pub use unconfigured::LeftToLoader;
-pub use user::{Attached, Recorded, Turn, UserCalls, UserSpace};
+pub use user::{Attached, Recorded, Turn, UserCalls, UserGroup, UserSpace};

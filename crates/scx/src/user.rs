@@ -6,14 +6,17 @@
 use crate::load::ops_info;
 use crate::locks::Locks;
 use crate::scheduler::BpfScheduler;
-use schedlab_base::{CpuId, DurationNs, Machine, TimeNs};
+use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, TimeNs};
 use schedlab_bpf::error::LoadError;
 use schedlab_bpf::maps::{Errno, MapId};
 use schedlab_bpf::memory::{ARENA_BASE, PAGE_SIZE};
 use schedlab_bpf::object::{MapDef, MapType, ProgramKind};
 use schedlab_bpf::{GuestAddr, Perm};
-use schedlab_sim::{Kernel, OpKind, UserSpaceNext, UserSpaceTask, UserSpaceTurn};
+use schedlab_sim::{
+    BandwidthFigures, Group, GroupIx, Kernel, OpKind, UserSpaceNext, UserSpaceTask, UserSpaceTurn,
+};
 use schedlab_trace::ExitKind;
+use schedlab_workload::GroupSettings;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a loader has decided about an object before its programs are linked.
@@ -80,6 +83,46 @@ pub(crate) struct Joined {
     computes: Option<TimeNs>,
 }
 
+/// A group of tasks as user space finds it below `/sys/fs/cgroup`.
+#[derive(Clone, Debug)]
+pub struct UserGroup {
+    /// Names from the root down; the root's is empty.
+    pub path: String,
+    /// The number of its directory, which programs know it by.
+    pub id: u64,
+    /// What its files say.
+    pub settings: GroupSettings,
+    /// The period of `cpu.max`, which stays where there is no quota.
+    pub period_us: u64,
+    /// `cpuset.cpus`; nothing where it was not written.
+    pub cpus: Option<Box<CpuMask>>,
+    /// `cpuset.cpus.effective`.
+    pub effective: Box<CpuMask>,
+    /// CPU time of its tasks and of all groups below it.
+    pub cpu_time: DurationNs,
+    /// What `cpu.stat` says of its quota.
+    pub bandwidth: BandwidthFigures,
+    /// The living tasks in it: thread id and process id.
+    pub threads: Vec<(i32, i32)>,
+}
+
+impl UserGroup {
+    /// A root whose tasks may use these CPUs, without tasks. Its directory has the number 1.
+    pub fn root(cpus: CpuMask) -> UserGroup {
+        UserGroup {
+            path: String::new(),
+            id: 1,
+            settings: GroupSettings::default(),
+            period_us: 100_000,
+            cpus: None,
+            effective: Box::new(cpus),
+            cpu_time: DurationNs::ZERO,
+            bandwidth: BandwidthFigures::default(),
+            threads: Vec::new(),
+        }
+    }
+}
+
 /// What user space may ask of the kernel.
 pub struct UserCalls<'k> {
     scheduler: &'k mut BpfScheduler,
@@ -111,6 +154,38 @@ impl UserCalls<'_> {
     /// How long each CPU has run tasks.
     pub fn busy_times(&self) -> Vec<DurationNs> {
         self.k.busy_times().collect()
+    }
+
+    /// The groups that exist, parents first; none where the root is the only one.
+    pub fn groups(&self) -> Vec<UserGroup> {
+        let groups = self.k.groups();
+        if groups.is_flat() {
+            return Vec::new();
+        }
+        let mut times = self.k.group_cpu_times(self.now());
+        for (group, entry) in groups.iter().rev() {
+            let own = times[group.index()];
+            if let Some(parent) = entry.parent {
+                times[parent.index()] += own;
+            }
+        }
+        let mut threads: Vec<Vec<(i32, i32)>> = vec![Vec::new(); times.len()];
+        for task in self.k.live_tasks() {
+            threads[self.k.task_group(task.id).index()].push((task.pid, task.tgid));
+        }
+        let existing = groups.iter().filter(|(_, entry)| entry.life.exists());
+        let view = |(group, entry): (GroupIx, &Group)| UserGroup {
+            path: entry.path.clone(),
+            id: entry.id,
+            settings: entry.settings,
+            period_us: entry.knobs.period_us,
+            cpus: entry.cpus.map(Box::new),
+            effective: Box::new(**self.k.group_cpus(group)),
+            cpu_time: times[group.index()],
+            bandwidth: self.k.group_bandwidth(group).unwrap_or_default(),
+            threads: std::mem::take(&mut threads[group.index()]),
+        };
+        existing.map(view).collect()
     }
 
     /// The map, or data section, of this name.

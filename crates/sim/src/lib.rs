@@ -23,6 +23,7 @@ mod run;
 mod state;
 
 pub use class::ext::sub::SubOutcome;
+pub use class::fair::bandwidth::BandwidthFigures;
 pub use class::rt::RR_SLICE;
 pub use event::lock::{SimLockId, TimerId};
 pub use exec::TaskExec;

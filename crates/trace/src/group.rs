@@ -1,6 +1,7 @@
 //! What groups of tasks (cgroup v2) got in a run: CPU time and shares, what their quotas took, how long their tasks waited.
 
-use schedlab_base::DurationNs;
+use crate::warnings::{Warning, WarningKind};
+use schedlab_base::{DurationNs, GroupFile};
 
 /// A group counts as busy from this part of the run on in which its tasks ran or waited for a CPU. Chosen: a hog of a
 /// millisecond's work on a slow machine is above it, a task that sleeps a twentieth of the time below.
@@ -8,10 +9,6 @@ const BUSY: f64 = 0.98;
 
 /// A task beside groups whose part of the CPU time is smaller does not disturb the arithmetic of weights. Chosen.
 const NEGLIGIBLE: f64 = 0.01;
-
-/// Load of `cpu.weight` 1 (1024 for 100), and of a group with `cpu.idle` (`WEIGHT_IDLEPRIO`).
-const LOAD_OF_ONE: f64 = 10.24;
-const LOAD_OF_IDLE: f64 = 3.0;
 
 /// One group of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -64,6 +61,8 @@ pub struct GroupsOfRun<'a> {
     pub elapsed: DurationNs,
     /// By group: the number of the one that it is in, which comes before it; the root without.
     pub parents: &'a [Option<usize>],
+    /// By group: what it weighs beside others, on the scale of nice values (1024 for `cpu.weight` 100).
+    pub loads: &'a [u32],
     /// Tasks of the start; what others used is in the groups' CPU time alone.
     pub tasks: &'a [TaskOfGroup],
     /// CPU time of all tasks, forked ones too.
@@ -113,20 +112,30 @@ fn ratio(part: DurationNs, whole: DurationNs) -> f64 {
 
 fn entitled(records: &[GroupRecord], run: &GroupsOfRun<'_>, number: usize) -> Option<f64> {
     let mut sum = 0.0;
-    for (record, parent) in records.iter().zip(run.parents) {
+    for ((record, parent), load) in records.iter().zip(run.parents).zip(run.loads) {
         if *parent == run.parents[number] {
             let busy = ratio(record.cpu_time + record.run_delay, run.elapsed) >= BUSY;
             if !busy || record.throttled > 0 {
                 return None;
             }
-            sum += load(record);
+            sum += f64::from(*load);
         }
     }
-    Some(load(&records[number]) / sum)
+    Some(f64::from(run.loads[number]) / sum)
 }
 
-fn load(record: &GroupRecord) -> f64 {
-    if record.idle { LOAD_OF_IDLE } else { f64::from(record.weight) * LOAD_OF_ONE }
+/// The warning that groups say what the scheduler cannot learn, by the callbacks that it has.
+pub fn unheard(files: &[GroupFile], has: impl Fn(&GroupFile) -> bool) -> Option<Warning> {
+    let deaf: Vec<&GroupFile> = files.iter().filter(|file| !has(file)).collect();
+    let told = deaf.iter().map(|file| {
+        let more = if file.count > 1 { format!(" and {} more", file.count - 1) } else { String::new() };
+        format!("{} of group {}{more} (no ops.{}())", file.file, file.example, file.callback)
+    });
+    let told: Vec<String> = told.collect();
+    let text =
+        format!("no effect on tasks of the scheduler, which does not learn of it: {}", told.join("; "));
+    let count = deaf.iter().map(|file| file.count).sum();
+    (count > 0).then_some(Warning { kind: WarningKind::GroupsUnheard, text, count, worst: None })
 }
 
 #[cfg(test)]
@@ -151,7 +160,7 @@ mod tests {
 
     fn of_run<'a>(parents: &'a [Option<usize>], tasks: &'a [TaskOfGroup], changes: bool) -> GroupsOfRun<'a> {
         let elapsed = DurationNs::from_ms(1_000);
-        GroupsOfRun { elapsed, parents, tasks, total: elapsed, changes }
+        GroupsOfRun { elapsed, parents, loads: &[1024, 1024, 4096, 1024], tasks, total: elapsed, changes }
     }
 
     #[test]
@@ -185,9 +194,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_scheduler_does_not_learn_is_named() {
+        let file = |file, callback, count| GroupFile { file, callback, example: "a/b".into(), count };
+        let files = [file("cpu.weight", "cgroup_set_weight", 3), file("cpu.max", "cgroup_set_bandwidth", 1)];
+        let of = |has: &[&str]| {
+            unheard(&files, |known| has.contains(&known.callback)).map(|one| (one.text, one.count))
+        };
+        let (text, count) = of(&[]).unwrap();
+        assert!(text.ends_with("cpu.weight of group a/b and 2 more (no ops.cgroup_set_weight()); cpu.max of group a/b (no ops.cgroup_set_bandwidth())"), "{text}");
+        assert_eq!((count, of(&["cgroup_set_weight"]).unwrap().1), (4, 1));
+        assert_eq!(of(&["cgroup_set_weight", "cgroup_set_bandwidth"]), None);
+        assert_eq!(unheard(&[], |_| false), None);
+    }
+
+    #[test]
     fn an_idle_group_has_the_load_of_an_idle_task() {
         let mut records = vec![group("a", 100, 997), GroupRecord { idle: true, ..group("b", 100, 3) }];
-        complete(&mut records, &of_run(&[None, None], &[task(0, 3), task(1, 997)], false));
+        let tasks = [task(0, 3), task(1, 997)];
+        let run = GroupsOfRun { loads: &[1024, 3], ..of_run(&[None, None], &tasks, false) };
+        complete(&mut records, &run);
         assert_eq!(records[1].entitled, Some(3.0 / 1027.0));
     }
 }

@@ -22,7 +22,9 @@ mod words;
 
 pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};
-pub use group::{GroupRecord, GroupsOfRun, TaskOfGroup, complete as complete_groups};
+pub use group::{
+    GroupRecord, GroupsOfRun, TaskOfGroup, complete as complete_groups, unheard as unheard_groups,
+};
 pub use hash::RunHash;
 pub use histogram::Histogram;
 pub use latency::{LongWait, TaskWaits, WaitKind};
@@ -35,5 +37,5 @@ pub use standing::Standing;
 pub use summary::{Look, Summary};
 pub use task_summary::TaskSummary;
 pub use timeline::{ParseWindowError, Stretch, Timeline, TimelineSink, Wakeup, Window};
-pub use wait_record::{Names, WaitFigures, WaitRecord, WaitScope, WorstWait};
+pub use wait_record::{Homes, Names, WaitFigures, WaitRecord, WaitScope, WorstWait};
 pub use warnings::{Bounds, IDLE_LOOK, IdleBeside, WATCHDOG, Warning, WarningKind, falls_behind};

@@ -56,9 +56,10 @@ impl WarningKind {
             | WarningKind::NotModelled
             | WarningKind::CommandFailed
             | WarningKind::Stuck => Standing::Suspect,
-            WarningKind::SeedsChangeNothing | WarningKind::LeftOut | WarningKind::CommandWrote => {
-                Standing::Valid
-            }
+            WarningKind::SeedsChangeNothing
+            | WarningKind::LeftOut
+            | WarningKind::CommandWrote
+            | WarningKind::GroupsUnheard => Standing::Valid,
         }
     }
 }

@@ -16,13 +16,16 @@ pub enum WaitScope {
     Group,
     /// Those of the threads of a process that has several.
     Process,
+    /// Those of the tasks that began in a group of cgroup v2 or below it, and of what they fork where that is known.
+    Cgroup,
     /// Those of one task; `(forked)` is all forked ones.
     Task,
 }
 
 impl WaitScope {
     /// All of them.
-    pub const ALL: [WaitScope; 4] = [WaitScope::All, WaitScope::Group, WaitScope::Process, WaitScope::Task];
+    pub const ALL: [WaitScope; 5] =
+        [WaitScope::All, WaitScope::Group, WaitScope::Process, WaitScope::Cgroup, WaitScope::Task];
 
     /// The name in results.
     pub fn name(self) -> &'static str {
@@ -30,6 +33,7 @@ impl WaitScope {
             WaitScope::All => "all",
             WaitScope::Group => "group",
             WaitScope::Process => "process",
+            WaitScope::Cgroup => "cgroup",
             WaitScope::Task => "task",
         }
     }
@@ -203,6 +207,45 @@ impl Names<'_> {
     }
 }
 
+/// The groups of cgroup v2 that tasks began in.
+#[derive(Clone, Debug, Default)]
+pub struct Homes<'a> {
+    /// By task: the number of its group; the root without.
+    pub tasks: Vec<Option<usize>>,
+    /// By group: its path, and the number of the one that it is in.
+    pub groups: Vec<(&'a str, Option<usize>)>,
+}
+
+impl Names<'_> {
+    /// Puts the waits of groups behind those of processes. `waits` and `forked` are those of [`Names::records`].
+    pub fn add_cgroups<'a>(
+        &self,
+        records: &mut Vec<WaitRecord>,
+        homes: &Homes<'_>,
+        waits: &[TaskWaits],
+        forked: impl Iterator<Item = (TaskId, &'a TaskWaits)>,
+    ) {
+        if homes.groups.is_empty() {
+            return;
+        }
+        let mut sums = vec![TaskWaits::default(); homes.groups.len()];
+        let own = waits.iter().enumerate();
+        for (task, waits) in own.chain(forked.map(|(origin, waits)| (origin.index(), waits))) {
+            let mut group = homes.tasks.get(task).copied().flatten();
+            while let Some(number) = group {
+                sums[number].merge(waits);
+                group = homes.groups[number].1;
+            }
+        }
+        let of_groups = homes.groups.iter().zip(&sums);
+        let of_groups: Vec<WaitRecord> =
+            of_groups.map(|((path, _), waits)| self.record(WaitScope::Cgroup, path, waits)).collect();
+        let of_task = records.iter().position(|record| record.scope == WaitScope::Task);
+        let at = of_task.unwrap_or(records.len());
+        records.splice(at..at, of_groups);
+    }
+}
+
 /// The part of a task's name before the `/`.
 fn group_of(name: &str) -> &str {
     name.split_once('/').map_or(name, |(group, _)| group)
@@ -319,6 +362,15 @@ pub(crate) mod tests {
         let worst = &records[0].wakeup_latency.as_ref().unwrap().worst;
         assert_eq!((worst.task.as_str(), worst.length.0, worst.cpu), ("web/0 (forked, pid 1025)", 50, 1));
         assert_eq!(worst.behind, [("web/0".to_string(), DurationNs(2))]);
+        let mut records = records;
+        let groups = vec![("a", None), ("a/b", Some(0)), ("c", None)];
+        let homes = Homes { tasks: vec![Some(1), Some(0), None], groups };
+        names.add_cgroups(&mut records, &homes, &own, [(TaskId(0), &child)].into_iter());
+        let of_groups = records.iter().filter(|record| record.scope == WaitScope::Cgroup);
+        let told: Vec<(&str, Option<u64>)> =
+            of_groups.map(|r| (r.name.as_str(), r.run_delay.as_ref().map(|f| f.count))).collect();
+        assert_eq!(told, [("a", Some(4)), ("a/b", Some(2)), ("c", None)]);
+        assert_eq!((records[3].name.as_str(), records[6].scope), ("a", WaitScope::Task));
         assert!(
             WaitScope::from_name("process") == Some(WaitScope::Process)
                 && WaitScope::from_name("x").is_none()

@@ -68,11 +68,13 @@ pub enum WarningKind {
     CommandFailed,
     /// The command wrote to its standard error.
     CommandWrote,
+    /// Groups have settings of which the scheduler does not learn.
+    GroupsUnheard,
 }
 
 impl WarningKind {
     /// All kinds.
-    pub const ALL: [WarningKind; 17] = {
+    pub const ALL: [WarningKind; 18] = {
         use WarningKind::*;
         [
             Starved,
@@ -92,6 +94,7 @@ impl WarningKind {
             Stuck,
             CommandFailed,
             CommandWrote,
+            GroupsUnheard,
         ]
     };
 
@@ -115,6 +118,7 @@ impl WarningKind {
             WarningKind::FallsBehind => "falls_behind",
             WarningKind::CommandFailed => "command_failed",
             WarningKind::CommandWrote => "command_wrote",
+            WarningKind::GroupsUnheard => "groups_unheard",
         }
     }
 

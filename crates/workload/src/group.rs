@@ -2,7 +2,7 @@
 
 use crate::program::GroupId;
 use crate::scenario::Scenario;
-use schedlab_base::{CpuMask, DurationNs};
+use schedlab_base::{CpuMask, DurationNs, Nice};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
@@ -19,6 +19,9 @@ pub const DEFAULT_WEIGHT: u32 = 100;
 
 /// Largest `cpu.weight`, `CGROUP_WEIGHT_MAX`; the smallest is 1.
 pub const LARGEST_WEIGHT: u32 = 10_000;
+
+/// Load weight of a group with `cpu.idle`, `WEIGHT_IDLEPRIO`.
+const IDLE_LOAD_WEIGHT: u32 = 3;
 
 /// Shortest period and quota of `cpu.max` (`min_bw_quota_period_us` of the kernel's `core.c`).
 pub const SHORTEST_PERIOD: DurationNs = DurationNs::from_ms(1);
@@ -63,6 +66,8 @@ impl fmt::Display for Quota {
 pub struct GroupSettings {
     /// `cpu.weight`, 1 to [`LARGEST_WEIGHT`].
     pub weight: u32,
+    /// `cpu.weight.nice`, where the weight was written so; `cpu.weight` reads what is closest to it then.
+    pub nice: Option<Nice>,
     /// `cpu.max`; no bound without.
     pub quota: Option<Quota>,
     /// `cpu.max.burst`: unused quota that later periods may have, at most the quota.
@@ -73,7 +78,30 @@ pub struct GroupSettings {
 
 impl Default for GroupSettings {
     fn default() -> GroupSettings {
-        GroupSettings { weight: DEFAULT_WEIGHT, quota: None, burst: DurationNs::ZERO, idle: false }
+        GroupSettings {
+            weight: DEFAULT_WEIGHT,
+            nice: None,
+            quota: None,
+            burst: DurationNs::ZERO,
+            idle: false,
+        }
+    }
+}
+
+impl GroupSettings {
+    /// What the group weighs on the scale of nice values, where nice 0 and `cpu.weight` 100 are 1024 (`sched_weight_from_cgroup()`,
+    /// `sched_prio_to_weight`; `WEIGHT_IDLEPRIO` with `cpu.idle`). Rounded to the closest number: `cpu.weight` 1 is 10.
+    pub fn load_weight(&self) -> u32 {
+        match self.nice {
+            _ if self.idle => IDLE_LOAD_WEIGHT,
+            Some(nice) => nice.load_weight(),
+            None => (self.weight * 1024 + 50) / 100,
+        }
+    }
+
+    /// Writes `cpu.weight.nice`.
+    pub fn set_nice(&mut self, nice: Nice) {
+        (self.weight, self.nice) = (nice.weight().0, Some(nice));
     }
 }
 
@@ -102,6 +130,8 @@ pub enum GroupChange {
     Remove,
     /// Writes `cpu.weight`.
     Weight(u32),
+    /// Writes `cpu.weight.nice`.
+    Nice(Nice),
     /// Writes `cpu.max`.
     Quota(Option<Quota>),
     /// Writes `cpu.max.burst`.

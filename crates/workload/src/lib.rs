@@ -13,6 +13,7 @@ pub mod rtapp;
 mod background;
 mod cursor;
 mod group;
+mod group_use;
 mod measure;
 mod mechanisms;
 mod program;

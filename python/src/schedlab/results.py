@@ -86,9 +86,9 @@ class Run(RunFields):
     """One run of one scheduler. A notebook shows its metrics as a table."""
 
     def waits(self, name: str = "") -> TaskWaits:
-        """The waits of a task, process or group by its name; of all tasks without. A task goes before a process of
+        """The waits of a task, process, group of names or cgroup by its name; of all tasks without. A task goes before a process of
         its name."""
-        order = ["all"] if not name else ["task", "process", "group"]
+        order = ["all"] if not name else ["task", "process", "group", "cgroup"]
         found = [waits for scope in order for waits in self.task_waits if (waits.scope, waits.name) == (scope, name)]
         if not found:
             raise KeyError(f"no waits of {name!r}; there are: {', '.join(waits.name for waits in self.task_waits)}")

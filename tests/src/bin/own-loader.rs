@@ -40,6 +40,7 @@ fn main() {
         Some("leaves") => each_turn = leave_in_third_turn,
         Some("stuck") => each_turn = spin_in_third_turn,
         Some("floods") => each_turn = flood,
+        Some("groups") => each_turn = look_at_groups,
         Some("stubborn") => ignore_requests(),
         Some("kinds") => kinds(),
         Some("exits") => {
@@ -223,6 +224,31 @@ fn move_to_another_cpu(turn: u64) {
         let is_there = told == 0 && libc::CPU_EQUAL(&*below, &mask);
         println!("own-loader: turn {turn} on CPU {}, {is_there}", libc::sched_getcpu());
     }
+}
+
+/// Reads the files of the group `g1`, asks for its number in two ways, and tries to change it.
+fn look_at_groups(turn: u64) {
+    const GROUP: &str = "/sys/fs/cgroup/g1";
+    if turn != 3 {
+        return;
+    }
+    let read = |file: &str| std::fs::read_to_string(format!("{GROUP}/{file}")).unwrap_or_default();
+    let (weight, quota, tasks) = (read("cpu.weight"), read("cpu.max"), read("cgroup.procs").lines().count());
+    println!("own-loader: {} and {}, {tasks} tasks", weight.trim(), quota.trim());
+    let used = read("cpu.stat").lines().next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+    println!("own-loader: it has run: {}", used.unwrap_or(0) > 1_000);
+    let number = std::fs::metadata(GROUP).map_or(0, |data| std::os::unix::fs::MetadataExt::ino(&data));
+    let (mut handle, mut mount) = ([8u32, 0, 0, 0], 0i32);
+    let path = CString::new(GROUP).expect("a path");
+    // SAFETY: the handle has room for 8 bytes behind its head, as it says.
+    let told = unsafe {
+        let (handle, mount) = (handle.as_mut_ptr(), &raw mut mount);
+        libc::syscall(libc::SYS_name_to_handle_at, libc::AT_FDCWD, path.as_ptr(), handle, mount, 0)
+    };
+    println!("own-loader: group {number}, by its handle {told} {} {}", handle[1], handle[2]);
+    let refused = |done: std::io::Result<()>| done.map_err(|error| error.kind());
+    let changed = refused(std::fs::write(format!("{GROUP}/cpu.weight"), "5"));
+    println!("own-loader: {changed:?} {:?}", refused(std::fs::create_dir(format!("{GROUP}/mine"))));
 }
 
 /// Computes without end from the third turn on.

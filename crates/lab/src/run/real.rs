@@ -272,8 +272,12 @@ impl RealRun {
         }
         let result = run_here(&self.scheduler, Work::Scenario(&scenario), &self.looks, quiet)?;
         let made_of = provenance(&self.scheduler, Some(&scenario), None);
+        let files = scenario.group_files();
         let workload = WorkloadRecord { name: scenario.name, params: scenario.params };
-        Ok(record(&self.scheduler, (workload, self.seed), backend, made_of, result))
+        let unheard = self.scheduler.unheard_groups(&files);
+        let mut record = record(&self.scheduler, (workload, self.seed), backend, made_of, result);
+        record.warnings.extend(unheard);
+        Ok(record)
     }
 
     /// Runs in a VM: this command, as the guest's only program, does [`RealRun::here`].

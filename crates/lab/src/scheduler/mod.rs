@@ -4,6 +4,7 @@ pub mod compiler;
 pub mod entry;
 #[cfg(feature = "host")]
 mod for_kernel;
+pub mod groups;
 pub mod meanwhile;
 #[cfg(feature = "host")]
 pub mod own_loader;

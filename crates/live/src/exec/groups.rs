@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
-use schedlab_base::{CpuId, CpuMask, DurationNs};
+use schedlab_base::{CpuMask, DurationNs, MAX_CPUS};
 use schedlab_workload::{GroupChange, GroupChangeId, GroupId, GroupSpec, Quota, Scenario};
 
 use super::doing::{Doing, Failure};
@@ -166,6 +166,7 @@ impl GroupFiles {
         }
         let place = self.place(group);
         let figures = Figures::read(&place);
+        slot.keep_settings(&place);
         // EBUSY where a task is left, ENOENT where another has removed it.
         if fs::remove_dir(place).is_ok() {
             slot.add(figures);
@@ -190,6 +191,7 @@ impl GroupFiles {
             let slot = shared.group(group);
             if matches!(slot.life.load(Acquire), ONLINE | EMPTYING) {
                 slot.add(Figures::read(&self.place(group)));
+                slot.keep_settings(&self.place(group));
             }
         }
     }
@@ -258,7 +260,10 @@ fn contents(spec: &GroupSpec, control: Option<&str>) -> Contents {
         add("cgroup.subtree_control", control.to_string());
     }
     let settings = &spec.settings;
-    add("cpu.weight", settings.weight.to_string());
+    match settings.nice {
+        Some(nice) => add("cpu.weight.nice", nice.get().to_string()),
+        None => add("cpu.weight", settings.weight.to_string()),
+    }
     if let Some(quota) = settings.quota {
         add("cpu.max", quota_text(Some(quota)));
     }
@@ -268,8 +273,8 @@ fn contents(spec: &GroupSpec, control: Option<&str>) -> Contents {
     if settings.idle {
         add("cpu.idle", "1".to_string());
     }
-    if let Some(cpus) = spec.cpus.as_ref().and_then(cpu_text) {
-        add("cpuset.cpus", cpus);
+    if let Some(cpus) = &spec.cpus {
+        add("cpuset.cpus", cpu_text(cpus));
     }
     contents
 }
@@ -280,10 +285,11 @@ fn change(change: &GroupChange) -> Change {
         GroupChange::Make => Change::Make,
         GroupChange::Remove => Change::Remove,
         GroupChange::Weight(weight) => write("cpu.weight", weight.to_string()),
+        GroupChange::Nice(nice) => write("cpu.weight.nice", nice.get().to_string()),
         GroupChange::Quota(quota) => write("cpu.max", quota_text(*quota)),
         GroupChange::Burst(burst) => write("cpu.max.burst", microseconds(*burst)),
         GroupChange::Idle(idle) => write("cpu.idle", u8::from(*idle).to_string()),
-        GroupChange::Cpus(cpus) => write("cpuset.cpus", cpu_text(cpus).unwrap_or_default()),
+        GroupChange::Cpus(cpus) => write("cpuset.cpus", cpu_text(cpus)),
     }
 }
 
@@ -298,13 +304,17 @@ fn microseconds(time: DurationNs) -> String {
     (time.0 / 1_000).to_string()
 }
 
-/// The CPUs of a set that this machine has; nothing where it has none of them, which is no bound, as in the simulator.
-fn cpu_text(cpus: &CpuMask) -> Option<String> {
+/// The CPUs of this machine.
+pub(super) fn cpus_here() -> CpuMask {
     // SAFETY: asks for a number.
-    let most = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1) as u32;
-    let known: Vec<String> =
-        (0..most).filter(|&cpu| cpus.contains(CpuId(cpu))).map(|cpu| cpu.to_string()).collect();
-    (!known.is_empty()).then(|| known.join(","))
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }.max(1);
+    CpuMask::first(usize::try_from(count).unwrap_or(1).min(MAX_CPUS))
+}
+
+/// The CPUs of a set that this machine has. A scenario whose set names none of them is refused.
+fn cpu_text(cpus: &CpuMask) -> String {
+    let known: Vec<String> = cpus.and(&cpus_here()).iter().map(|cpu| cpu.0.to_string()).collect();
+    known.join(",")
 }
 
 #[cfg(test)]
@@ -322,6 +332,7 @@ cpu_max_burst = "10ms"
 cpus = [0]
 [[groups]]
 name = "late"
+cpu_weight_nice = -5
 cpu_idle = true
 later = true
 [programs]
@@ -344,7 +355,7 @@ group = "a/b"
             let lines = files.groups[group].1.iter().map(|(file, text)| format!("{file}={text}"));
             lines.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(text(0), "cgroup.type=threaded cpu.weight=100 cpu.idle=1");
+        assert_eq!(text(0), "cgroup.type=threaded cpu.weight.nice=-5 cpu.idle=1");
         assert_eq!(text(1), "cgroup.type=threaded cgroup.subtree_control=+cpu +cpuset cpu.weight=100");
         assert_eq!(
             text(2),
@@ -369,6 +380,6 @@ group = "a/b"
         assert_eq!(Figures::parse(text).0, [1540, 30, 29, 1461, 0, 0]);
         assert_eq!(own_path("1:cpu:/\n0::/a/b\n"), Some("/a/b"));
         assert_eq!(own_path("1:cpu:/\n"), None);
-        assert_eq!(cpu_text(&CpuMask::EMPTY), None);
+        assert_eq!(cpu_text(&CpuMask::first(1)), "0");
     }
 }

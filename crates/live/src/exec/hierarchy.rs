@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use schedlab_workload::Scenario;
 
 use super::ExecError;
-use super::groups::{GroupFiles, controllers, own_path};
+use super::groups::{GroupFiles, controllers, cpus_here, own_path};
 use super::shared::Shared;
 use crate::vm::GUEST_FILE;
 
@@ -41,6 +41,7 @@ impl Hierarchy {
         if scenario.groups.is_empty() {
             return Ok(Hierarchy { files: GroupFiles::default(), own: None, enabled: None });
         }
+        scenario.check_group_cpus(&cpus_here()).map_err(ExecError::Groups)?;
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let root = mount_point(&mounts)
             .ok_or_else(|| refused("this machine has no cgroup v2 (it is not mounted); mount it", None))?;

@@ -34,7 +34,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use schedlab_base::{DurationNs, Nice, TimeNs};
-use schedlab_workload::{Measurements, Op, Scenario, ScenarioError, SpanSample, Spans};
+use schedlab_workload::{GroupSettings, Measurements, Op, Scenario, ScenarioError, SpanSample, Spans};
 
 use crate::ending::Ending;
 use doing::Doing;
@@ -165,6 +165,8 @@ pub struct GroupFigures {
     pub bursts: u64,
     /// How much of it.
     pub burst_time: DurationNs,
+    /// What its files said at the end of the run or of the group; nothing if it was never made.
+    pub settings: Option<GroupSettings>,
 }
 
 /// What a run has shown.

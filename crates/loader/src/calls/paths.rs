@@ -3,7 +3,8 @@
 use super::{After, Step, memory_file_call};
 use crate::bpf::error;
 use crate::descriptors::Held;
-use crate::files::{Found, entries, inode, stat, statx};
+use crate::files::{Found, entries, stat, statx};
+use crate::groups;
 use crate::loader::Loader;
 use crate::tracee::{Call, Tracee};
 use crate::world::{Node, World};
@@ -13,6 +14,9 @@ const RANDOM: usize = 4096;
 
 /// Files of the simulated machine that may be open at once. Chosen.
 const MOST_FILES: usize = 256;
+
+/// The number of the mount that all groups are in. Chosen.
+const MOUNT: u32 = 30;
 
 /// Opening for more than reading.
 const WRITES: u64 = (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC) as u64;
@@ -43,7 +47,8 @@ fn place(call: &Call) -> Option<(i32, u64)> {
         | libc::SYS_mkdirat
         | libc::SYS_unlinkat
         | libc::SYS_fchmodat
-        | libc::SYS_fchownat => (first as i32, second),
+        | libc::SYS_fchownat
+        | libc::SYS_name_to_handle_at => (first as i32, second),
         _ => return None,
     })
 }
@@ -68,6 +73,19 @@ impl Loader {
         }
         Some(match call.nr {
             libc::SYS_open | libc::SYS_openat | libc::SYS_creat => self.open(tracee, call, path),
+            libc::SYS_mkdir
+            | libc::SYS_mkdirat
+            | libc::SYS_rmdir
+            | libc::SYS_unlink
+            | libc::SYS_unlinkat
+            | libc::SYS_chmod
+            | libc::SYS_chown
+            | libc::SYS_fchmodat
+            | libc::SYS_fchownat
+                if groups::owns(&path) =>
+            {
+                self.refuse(&format!("changing the groups at {path}"), libc::EACCES)
+            }
             libc::SYS_mkdir | libc::SYS_mkdirat => self.make_folder(&path),
             libc::SYS_unlink | libc::SYS_unlinkat if self.bpf.pins.contains_key(&path) => self.unpin(&path),
             libc::SYS_unlink | libc::SYS_unlinkat | libc::SYS_rmdir => self.change(&path, libc::ENOENT),
@@ -168,11 +186,12 @@ impl Loader {
             Found::Random => Node::File(Vec::new()),
             Found::World(node) => node,
         };
-        let number = inode(path);
+        let number = self.files.number(path);
         let done = match call.nr {
             libc::SYS_stat | libc::SYS_lstat => tracee.write(second, &stat(&node, number)),
             libc::SYS_newfstatat => tracee.write(third, &stat(&node, number)),
             libc::SYS_statx => tracee.write(call.args[4], &statx(&node, number)),
+            libc::SYS_name_to_handle_at => return self.handle(tracee, path, third, call.args[3]),
             libc::SYS_statfs => tracee.write(second, &file_system(path)),
             libc::SYS_readlink | libc::SYS_readlinkat => return Step::Value(error(libc::EINVAL)),
             // It is there.
@@ -181,12 +200,34 @@ impl Loader {
         Step::Value(if done.is_some() { 0 } else { error(libc::EFAULT) })
     }
 
+    /// `name_to_handle_at` of a group's directory, whose handle is its number. Other file systems of the machine have no handles.
+    fn handle(&self, tracee: Tracee, path: &str, handle: u64, mount: u64) -> Step {
+        /// `FILEID_KERNFS`.
+        const KERNFS: u32 = 0xfe;
+        const LENGTH: u32 = 8;
+        let Some(id) = self.files.world.groups.id(path) else { return Step::Value(error(libc::EOPNOTSUPP)) };
+        let Some(room) = tracee.read(handle, 4) else { return Step::Value(error(libc::EFAULT)) };
+        let is_short = u32::from_le_bytes(room.try_into().unwrap_or_default()) < LENGTH;
+        let mut bytes = LENGTH.to_le_bytes().to_vec();
+        if !is_short {
+            bytes.extend_from_slice(&KERNFS.to_le_bytes());
+            bytes.extend_from_slice(&id.to_le_bytes());
+        }
+        let done = tracee.write(handle, &bytes).and_then(|()| tracee.write(mount, &MOUNT.to_le_bytes()));
+        match done {
+            None => Step::Value(error(libc::EFAULT)),
+            Some(()) if is_short => Step::Value(error(libc::EOVERFLOW)),
+            Some(()) => Step::Value(0),
+        }
+    }
+
     /// `getdents64`.
     pub(super) fn list(&mut self, tracee: Tracee, fd: i32, addr: u64, room: u64) -> Step {
         let Some(Held::Folder { path, names, read }) = self.descriptors.get_mut(fd) else {
             return Step::Pass(After::Nothing);
         };
-        let (bytes, count) = entries(path, names, *read, room.min(1 << 16) as usize);
+        let number = |name: &str| self.files.number(&self.files.normal(name, Some(path)));
+        let (bytes, count) = entries(names, number, *read, room.min(1 << 16) as usize);
         if bytes.is_empty() && *read < names.len() + 2 {
             return Step::Value(error(libc::EINVAL));
         }
@@ -202,7 +243,7 @@ impl Loader {
         let Some(Held::Folder { path, .. }) = self.descriptors.get(fd) else {
             return Step::Pass(After::Nothing);
         };
-        let bytes = stat(&Node::Folder(Vec::new()), inode(path));
+        let bytes = stat(&Node::Folder(Vec::new()), self.files.number(path));
         Step::Value(tracee.write(addr, &bytes).map_or(error(libc::EFAULT), |()| 0))
     }
 }

@@ -9,6 +9,7 @@ use super::{Members, kernel_perm};
 use crate::kernel_model::Offsets;
 use schedlab_bpf::{GuestAddr, Memory, MemoryError};
 use schedlab_sim::{Group, GroupIx, Kernel};
+use schedlab_workload::GroupSettings;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Places beside one for each group. Chosen: a program may look at a few groups that are gone while others are made.
@@ -28,7 +29,6 @@ const CPU_CONTROLLER: u64 = 1;
 const PATH_LEN: u64 = 1024;
 /// `NICE_0_LOAD`, the shares of the root; `WEIGHT_IDLEPRIO`, those of an idle group before they are scaled.
 const NICE_0_SHARES: u64 = 1 << 20;
-const IDLE_SHARES: u64 = 3 << 10;
 
 /// Where the objects of one group are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -388,9 +388,9 @@ impl Knobs {
 
     fn of(group: &Group) -> Knobs {
         let knobs = group.knobs;
-        // `sched_weight_from_cgroup()`, scaled.
-        let weight = u64::from(group.settings.weight);
-        let shares = if knobs.idle { IDLE_SHARES } else { ((weight * 1024 + 50) / 100) << 10 };
+        // `scale_load()`.
+        let settings = GroupSettings { idle: knobs.idle, ..group.settings };
+        let shares = u64::from(settings.load_weight()) << 10;
         Knobs {
             inited: group.inited,
             weight: knobs.weight,

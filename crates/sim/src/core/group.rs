@@ -42,7 +42,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.fair_cpus_changed(&[group]);
         self.trace(TracePointKind::CgroupMkdir, || TracePoint::CgroupMkdir { group });
-        let GroupSettings { weight, quota, burst, idle } = self.k.groups.get(group).settings;
+        let GroupSettings { weight, quota, burst, idle, .. } = self.k.groups.get(group).settings;
         self.tell_weight(group, weight);
         self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, schedlab_base::DurationNs::ZERO));
         self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, burst));
@@ -54,8 +54,9 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.groups.get_mut(group);
         match change {
             // EINVAL.
-            GroupChange::Weight(_) if entry.settings.idle => return,
-            GroupChange::Weight(weight) => entry.settings.weight = weight,
+            GroupChange::Weight(_) | GroupChange::Nice(_) if entry.settings.idle => return,
+            GroupChange::Weight(weight) => (entry.settings.weight, entry.settings.nice) = (weight, None),
+            GroupChange::Nice(nice) => entry.settings.set_nice(nice),
             // EINVAL: the burst is at most the quota.
             GroupChange::Quota(Some(quota)) if entry.settings.burst > quota.runtime => return,
             GroupChange::Quota(quota) => entry.settings.quota = quota,
@@ -66,14 +67,14 @@ impl<S: SchedExt> Sim<S> {
             GroupChange::Idle(idle) if idle == entry.settings.idle => {}
             GroupChange::Idle(idle) => {
                 // A group that becomes idle, or stops being idle, has the weight of a new one.
-                (entry.settings.idle, entry.settings.weight) = (idle, DEFAULT_WEIGHT);
+                entry.settings = GroupSettings { idle, weight: DEFAULT_WEIGHT, nice: None, ..entry.settings };
             }
             GroupChange::Cpus(cpus) => entry.cpus = Some(cpus),
             GroupChange::Make | GroupChange::Remove => unreachable!("these change no file"),
         }
-        let GroupSettings { quota, burst, .. } = entry.settings;
+        let GroupSettings { weight, quota, burst, .. } = entry.settings;
         match change {
-            GroupChange::Weight(weight) => {
+            GroupChange::Weight(_) | GroupChange::Nice(_) => {
                 self.k.fair_group_changed(group);
                 self.tell_weight(group, weight);
             }

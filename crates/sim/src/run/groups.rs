@@ -4,10 +4,12 @@ use crate::Kernel;
 use crate::class::fair::group::{FairGroups, GroupRq};
 use crate::run::{Config, SimError};
 use crate::state::group::{GroupIx, Groups};
-use crate::state::ops::SchedExt;
+use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
 use schedlab_base::DurationNs;
-use schedlab_trace::{GroupRecord, GroupsOfRun, Summary, TaskOfGroup, complete_groups};
+use schedlab_trace::{
+    GroupRecord, GroupsOfRun, Homes, Summary, TaskOfGroup, Warning, complete_groups, unheard_groups,
+};
 use schedlab_workload::Scenario;
 
 /// Most queues of groups, one for each group and CPU. Chosen: with all of them in use they take 2 GiB of the host's memory.
@@ -63,10 +65,39 @@ impl<S: SchedExt> Sim<S> {
             run_delay: task.run_delay,
         });
         let tasks: Vec<TaskOfGroup> = tasks.collect();
-        let (parents, tasks) = (&parents[..], &tasks[..]);
-        let changes = scenario.changes_groups();
-        complete_groups(&mut records, &GroupsOfRun { elapsed, parents, tasks, total: times[0], changes });
+        let loads: Vec<u32> = groups.iter().skip(1).map(|(_, group)| group.settings.load_weight()).collect();
+        let (parents, loads, tasks) = (&parents[..], &loads[..], &tasks[..]);
+        let (total, changes) = (times[0], scenario.changes_groups());
+        complete_groups(&mut records, &GroupsOfRun { elapsed, parents, loads, tasks, total, changes });
         records
+    }
+
+    /// The groups that the tasks of the start begin in.
+    pub(super) fn homes(&self) -> Homes<'_> {
+        let scenario = &self.exec.scenario;
+        if scenario.groups.is_empty() {
+            return Homes::default();
+        }
+        let index = |group: Option<schedlab_workload::GroupId>| group.map(|group| group.index());
+        Homes {
+            tasks: scenario.tasks.iter().map(|task| index(task.group)).collect(),
+            groups: scenario.groups.iter().map(|group| (group.path.as_str(), index(group.parent))).collect(),
+        }
+    }
+
+    /// The warning that groups say what the scheduler does not learn.
+    #[inline(never)]
+    pub(super) fn unheard_groups(&self) -> Option<Warning> {
+        if self.k.groups().is_flat() {
+            return None;
+        }
+        let present = self.ops.as_ref()?.info().present;
+        unheard_groups(&self.exec.scenario.group_files(), |known| match known.file {
+            "cpu.weight" => present.has(OpKind::CgroupSetWeight),
+            "cpu.max" => present.has(OpKind::CgroupSetBandwidth),
+            "cpu.idle" => present.has(OpKind::CgroupSetIdle),
+            other => unreachable!("schedulers learn nothing of {other}"),
+        })
     }
 
     fn group_record(&self, group: GroupIx, cpu_time: DurationNs) -> GroupRecord {

@@ -322,12 +322,7 @@ fn check_hotplug(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
 fn check_affinities(config: &Config, scenario: &Scenario) -> Result<(), SimError> {
     let (all, count) = (config.machine.all_cpus(), config.machine.cpu_count());
     let without = |cpus: &CpuMask| cpus.and(&all).is_empty();
-    if let Some(group) = scenario.groups.iter().find(|group| group.cpus.as_ref().is_some_and(without)) {
-        return Err(SimError::Refused(format!(
-            "group {}: none of its CPUs exists on a machine with {count} CPUs; widen the set or add CPUs",
-            group.path
-        )));
-    }
+    scenario.check_group_cpus(&all).map_err(SimError::Refused)?;
     let bad = scenario.tasks.iter().find(|task| task.affinity.as_deref().is_some_and(without));
     match bad {
         Some(task) => Err(SimError::Refused(format!(
@@ -541,10 +536,12 @@ impl<S: SchedExt> Sim<S> {
             })
             .collect();
         let names = Names { parties: &parties, first_pid: FIRST_PID };
-        let waits = names.records(summary.waits(), summary.forked_waits());
+        let mut waits = names.records(summary.waits(), summary.forked_waits());
+        names.add_cgroups(&mut waits, &self.homes(), summary.waits(), summary.forked_waits());
         let mut warnings = self.k.bounds.starvation(tasks, &waits, duration);
         self.lead_to_queues(&mut warnings, &names, duration);
         warnings.extend(self.nothing_to_schedule());
+        warnings.extend(self.unheard_groups());
         warnings.extend(self.stuck_warning());
         warnings.extend(self.k.idle_beside.worst.and_then(|worst| {
             let task = names

@@ -330,7 +330,7 @@ impl Groups {
     }
 
     /// All of them, parents first.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (GroupIx, &Group)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (GroupIx, &Group)> + DoubleEndedIterator {
         self.all.iter().enumerate().map(|(number, group)| (GroupIx(number as u32), group))
     }
 
@@ -385,7 +385,7 @@ impl Kernel {
     }
 
     /// CPU time used by `now` in each group itself, by the tasks that were in it at the time; the kernel's own apart.
-    pub(crate) fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
+    pub fn group_cpu_times(&self, now: TimeNs) -> Vec<DurationNs> {
         let mut sums: Vec<i64> = self.groups.iter().map(|(_, group)| group.left).collect();
         for task in self.own_tasks() {
             let used = if task.on_cpu { task.cpu_time(now) } else { task.sum_exec_runtime };

@@ -298,3 +298,33 @@ fn whatever_happens_to_groups_the_state_is_possible() {
         assert_eq!((one.trace_hash, &one.tasks), (two.trace_hash, &two.tasks), "seed {seed}");
     }
 }
+
+#[test]
+fn a_scheduler_that_does_not_learn_of_settings_is_warned_about() {
+    let of = |keys: &str, changes: &str| {
+        let scenario = hogs("50ms", changes, &[("a", keys, 1), ("b", "", 1)]);
+        let result = run(&config(1, 1), &scenario, Class::Ext(Minimal::new())).unwrap();
+        result.warnings.into_iter().map(|warning| warning.text).collect::<Vec<_>>()
+    };
+    assert!(of("", "").is_empty());
+    let text = of("cpu_weight = 300\ncpu_idle = true", "\"10ms cgroup b max 5ms\"").remove(0);
+    for part in
+        ["cpu.weight of group a (no ops.cgroup_set_weight())", "cpu.max of group b", "cpu.idle of group a"]
+    {
+        assert!(text.contains(part), "{text}");
+    }
+    let scenario = hogs("50ms", "", &[("a", "cpu_weight = 300", 1)]);
+    assert!(fair(1, &scenario).warnings.is_empty());
+}
+
+#[test]
+fn a_nice_value_of_a_group_weighs_as_a_tasks_does() {
+    // 3121 and 1024; 15 and 1024, where the closest cpu.weight is 10.
+    let first = [("a", "cpu_weight_nice = -5", 1), ("b", "", 1)];
+    assert_shares(&fair(1, &hogs("5s", "", &first)), &[("a", 0.753), ("b", 0.247)]);
+    let changed = hogs("5s", "\"0ms cgroup a nice 19\"", &[("a", "", 1), ("b", "", 1)]);
+    let result = fair(1, &changed);
+    assert_eq!(result.groups[0].weight, 1);
+    let found = share(&result, "a");
+    assert!((found - 15.0 / 1039.0).abs() < 0.003, "{found}");
+}

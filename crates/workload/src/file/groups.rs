@@ -5,7 +5,7 @@ use super::{Fault, Names, Outcome, Spanned, cpu_mask, listed};
 use crate::group::{GroupChange, GroupSettings, GroupSpec, Quota, check_path, check_settings, check_weight};
 use crate::program::{GroupChangeId, GroupId, Op};
 use crate::scenario::{Attribute, Scenario};
-use schedlab_base::DurationNs;
+use schedlab_base::{DurationNs, Nice};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -13,6 +13,10 @@ use serde::Deserialize;
 pub(super) struct GroupSection {
     name: String,
     cpu_weight: Option<u32>,
+    cpu_weight_nice: Option<i64>,
+    cpu_uclamp_min: Option<toml::Value>,
+    cpu_uclamp_max: Option<toml::Value>,
+    cpus_partition: Option<String>,
     cpu_max: Option<String>,
     cpu_max_burst: Option<String>,
     #[serde(default)]
@@ -47,10 +51,29 @@ pub(super) fn add(
     Ok(())
 }
 
+/// Files of cgroup v2 that are refused, with what they would do.
+const UCLAMP: &str = "is not modelled. It bounds the utilisation by which a kernel chooses frequencies and CPUs of unequal capacity; \
+                      leave it out where all CPUs are alike";
+const PARTITION: &str = "is not modelled. A partition takes its CPUs away from the groups beside it, and an isolated one takes them \
+                         out of load balancing; give the groups beside it cpus without them";
+
 fn settings(group: &GroupSection) -> Result<GroupSettings, String> {
-    let default = GroupSettings::default();
+    if group.cpu_uclamp_min.is_some() || group.cpu_uclamp_max.is_some() {
+        return Err(format!("cpu_uclamp_min, cpu_uclamp_max: cpu.uclamp {UCLAMP}"));
+    }
+    if group.cpus_partition.as_deref().is_some_and(|kind| kind != "member") {
+        return Err(format!("cpus_partition: cpuset.cpus.partition {PARTITION}"));
+    }
+    let mut default = GroupSettings::default();
+    if let Some(number) = group.cpu_weight_nice {
+        if group.cpu_weight.is_some() {
+            return Err("cpu_weight and cpu_weight_nice are one setting; give one of them".to_string());
+        }
+        default.set_nice(nice(number)?);
+    }
     let settings = GroupSettings {
         weight: group.cpu_weight.unwrap_or(default.weight),
+        nice: default.nice,
         quota: group.cpu_max.as_deref().map_or(Ok(None), quota)?,
         burst: group.cpu_max_burst.as_deref().map_or(Ok(DurationNs::ZERO), burst)?,
         idle: group.cpu_idle,
@@ -61,6 +84,11 @@ fn settings(group: &GroupSection) -> Result<GroupSettings, String> {
 /// `max`, or a quota.
 fn quota(text: &str) -> Result<Option<Quota>, String> {
     if text == "max" { Ok(None) } else { text.parse().map(Some).map_err(|why| format!("cpu_max: {why}")) }
+}
+
+/// A value of `cpu.weight.nice`.
+fn nice(number: i64) -> Result<Nice, String> {
+    Nice::new(number).ok_or_else(|| format!("nice {number}: the kernel takes -20 to 19"))
 }
 
 fn burst(text: &str) -> Result<DurationNs, String> {
@@ -96,14 +124,25 @@ pub(super) fn change(line: &Line<'_>, names: &mut Names) -> Outcome<Op> {
             let weight = value.parse().map_err(|_| format!("'{value}' is no whole number"));
             weight.and_then(check_weight).map(GroupChange::Weight)
         }
+        ("nice", Some(value)) => {
+            let number = value.parse().map_err(|_| format!("'{value}' is no whole number"));
+            number.and_then(nice).map(GroupChange::Nice)
+        }
+        ("uclamp.min" | "uclamp.max", _) => Err(format!("cpu.uclamp {UCLAMP}")),
+        ("partition", Some("member")) => Err("all groups are members".to_string()),
+        ("partition", _) => Err(format!("cpuset.cpus.partition {PARTITION}")),
         ("max", Some(value)) => quota(value).map(GroupChange::Quota),
         ("burst", Some(value)) => burst(value).map(GroupChange::Burst),
         ("idle", Some("0")) => Ok(GroupChange::Idle(false)),
         ("idle", Some("1")) => Ok(GroupChange::Idle(true)),
         ("idle", Some(other)) => Err(format!("'{other}' is neither 0 nor 1")),
         ("cpus", Some(value)) => cpu_list(value).map(GroupChange::Cpus),
-        ("weight" | "max" | "burst" | "idle" | "cpus", None) => Err("the value is missing".to_string()),
-        (other, _) => Err(format!("'{other}' is none of make, remove, weight, max, burst, idle and cpus")),
+        ("weight" | "nice" | "max" | "burst" | "idle" | "cpus", None) => {
+            Err("the value is missing".to_string())
+        }
+        (other, _) => {
+            Err(format!("'{other}' is none of make, remove, weight, nice, max, burst, idle and cpus"))
+        }
     };
     let change = read.or_else(|text| line.fail(&text))?;
     let change = *names.group_changes_known.entry(change).or_insert_with(|| {
@@ -119,6 +158,7 @@ pub(super) fn change_text(change: &GroupChange, cpus: impl Fn(&schedlab_base::Cp
         GroupChange::Make => "make".to_string(),
         GroupChange::Remove => "remove".to_string(),
         GroupChange::Weight(weight) => format!("weight {weight}"),
+        GroupChange::Nice(nice) => format!("nice {}", nice.get()),
         GroupChange::Quota(None) => "max max".to_string(),
         GroupChange::Quota(Some(quota)) => format!("max {quota}"),
         GroupChange::Burst(burst) => format!("burst {burst}"),

@@ -19,12 +19,13 @@ cpus = [0, 1]
 
 [[groups]]
 name = "late"
+cpu_weight_nice = -5
 cpu_idle = true
 later = true
 
 [programs]
 hog = [ "run 1ms" ]
-boss = [ "cgroup a/b weight 7", "cgroup a/b max max", "cgroup a/b idle 1", "cgroup a/b cpus 0-1", "group self /" ]
+boss = [ "cgroup a/b weight 7", "cgroup a/b nice 19", "cgroup a/b max max", "cgroup a/b idle 1", "cgroup a/b cpus 0-1", "group self /" ]
 
 [[tasks]]
 name = "hog"
@@ -54,6 +55,9 @@ fn groups_have_their_parents_and_what_their_files_say() {
     );
     let quota = Quota { runtime: DurationNs::from_ms(50), period: DurationNs::from_ms(100) };
     assert_eq!((b.settings.quota, b.settings.burst), (Some(quota), DurationNs::from_ms(10)));
+    let nice = late.settings.nice.map(|nice| (nice.get(), nice.load_weight()));
+    assert_eq!((nice, late.settings.weight, late.settings.load_weight()), (Some((-5, 3121)), 305, 3));
+    assert_eq!((b.settings.load_weight(), a.settings.load_weight()), (3072, 1024));
     assert_eq!(b.cpus.map(|cpus| cpus.count()), Some(2));
     let homes: Vec<Option<GroupId>> = scenario.tasks.iter().map(|task| task.group).collect();
     assert_eq!(homes, [Some(GroupId(2)), Some(GroupId(2)), None, None]);
@@ -88,7 +92,7 @@ fn what_is_written_is_read_again() {
         all.sort();
         all
     };
-    assert_eq!((changes(&again), changes(&scenario).len()), (changes(&scenario), 6), "{text}");
+    assert_eq!((changes(&again), changes(&scenario).len()), (changes(&scenario), 7), "{text}");
 }
 
 #[test]
@@ -102,6 +106,16 @@ fn mistakes_name_line_and_cure() {
         ("\"a/b\"\ncpu_weight", "\"cpu.max\"\ncpu_weight", "files of the kernel begin so"),
         ("cpu_weight = 300", "cpu_weight = 0", "the kernel takes 1 to 10000"),
         ("cpu_weight = 300", "weight = 300", "unknown field `weight`"),
+        ("cpu_weight_nice = -5", "cpu_weight_nice = -21", "the kernel takes -20 to 19"),
+        ("cpu_weight = 300", "cpu_weight = 300\ncpu_weight_nice = 1", "are one setting"),
+        ("cpu_weight = 300", "cpu_uclamp_min = 10", "cpu.uclamp is not modelled. It bounds the utilisation"),
+        ("cpu_weight = 300", "cpu_uclamp_max = \"max\"", "cpu.uclamp is not modelled"),
+        ("cpu_weight = 300", "cpus_partition = \"root\"", "cpuset.cpus.partition is not modelled"),
+        ("cgroup a/b nice 19", "cgroup a/b nice 20", "the kernel takes -20 to 19"),
+        ("cgroup a/b nice 19", "cgroup a/b nice", "the value is missing"),
+        ("cgroup a/b nice 19", "cgroup a/b uclamp.max 5", "cpu.uclamp is not modelled"),
+        ("cgroup a/b nice 19", "cgroup a/b partition isolated", "cpuset.cpus.partition is not modelled"),
+        ("cgroup a/b nice 19", "cgroup a/b partition member", "all groups are members"),
         ("50ms/100ms", "50/100", "'50/100' is neither max nor QUOTA/PERIOD"),
         ("50ms/100ms", "500us/100ms", "quotas from 1ms"),
         ("50ms/100ms", "50ms/2s", "periods of 1ms to 1s"),

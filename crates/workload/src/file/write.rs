@@ -309,8 +309,10 @@ fn path(scenario: &Scenario, group: Option<GroupId>) -> &str {
 fn group_entry(group: &GroupSpec) -> String {
     let mut text = format!("\n[[groups]]\nname = {}\n", quoted(&group.path));
     let mut line = |key: &str, value: String| writeln!(text, "{key} = {value}").expect("a string takes all");
-    let GroupSettings { weight, quota, burst, idle } = group.settings;
-    if weight != DEFAULT_WEIGHT {
+    let GroupSettings { weight, nice, quota, burst, idle } = group.settings;
+    if let Some(nice) = nice {
+        line("cpu_weight_nice", nice.get().to_string());
+    } else if weight != DEFAULT_WEIGHT {
         line("cpu_weight", weight.to_string());
     }
     if let Some(quota) = quota {

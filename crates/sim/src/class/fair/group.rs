@@ -10,17 +10,10 @@ use crate::class::fair::pelt::{Averages, SCALE, Since};
 use crate::class::fair::{NICE_0_LOAD, WEIGHT_SHIFT};
 use crate::state::group::{GroupIx, Groups};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
+use schedlab_workload::GroupSettings;
 
 /// Least weight of an entity in its queue (`MIN_SHARES`).
 const LEAST_WEIGHT: u64 = 2;
-
-/// Weight of a group with `cpu.idle` (`WEIGHT_IDLEPRIO`), unscaled.
-const IDLE_WEIGHT: u64 = 3;
-
-/// What a group's `cpu.weight` is as a weight of entities (`sched_weight_from_cgroup()`, `scale_load()`).
-fn shares_of(cgroup_weight: u32) -> u64 {
-    ((u64::from(cgroup_weight) * 1024 + 50) / 100) << WEIGHT_SHIFT
-}
 
 /// A group's queue on a CPU, and the entity that stands for it in the group above.
 #[derive(Clone, Debug, Default)]
@@ -96,7 +89,7 @@ impl FairGroups {
             let offset = |period: u64| if group.is_root() { 0 } else { draw(period) };
             let bandwidth = Bandwidth::new(settings, offset);
             let mut part = FairGroup { shares: 0, load: 0, runnable: 0, cpus: 1, rqs: Vec::new(), bandwidth };
-            part.set_shares(settings.weight, settings.idle);
+            part.set_shares(settings);
             part
         };
         let all: Vec<FairGroup> = groups.iter().map(part).collect();
@@ -122,8 +115,8 @@ impl FairGroups {
 }
 
 impl FairGroup {
-    fn set_shares(&mut self, weight: u32, idle: bool) {
-        self.shares = if idle { IDLE_WEIGHT << WEIGHT_SHIFT } else { shares_of(weight) };
+    fn set_shares(&mut self, settings: &GroupSettings) {
+        self.shares = u64::from(settings.load_weight()) << WEIGHT_SHIFT;
     }
 
     /// `calc_concur_shares()`: what of the group's weight falls to this CPU. The whole is the group's weight times its tasks or the CPUs, whichever are
@@ -525,7 +518,7 @@ impl Kernel {
     pub(crate) fn fair_group_changed(&mut self, group: GroupIx) {
         let settings = self.groups.get(group).settings;
         let part = self.fair_groups.get_mut(group);
-        part.set_shares(settings.weight, settings.idle);
+        part.set_shares(&settings);
         for cpu in 0..part.rqs.len() as u32 {
             let mut levels = self.fair_levels(Some(group));
             while let Some(group) = levels.up(self) {
@@ -562,6 +555,10 @@ mod tests {
 
     #[test]
     fn weights_of_cgroups_are_weights_of_entities() {
+        let shares_of = |weight| {
+            let settings = GroupSettings { weight, ..GroupSettings::default() };
+            u64::from(settings.load_weight()) << WEIGHT_SHIFT
+        };
         assert_eq!(shares_of(100), NICE_0_LOAD);
         assert_eq!((shares_of(1) >> WEIGHT_SHIFT, shares_of(10_000) >> WEIGHT_SHIFT), (10, 102_400));
         assert_eq!(share(NICE_0_LOAD, NICE_0_LOAD, 4 * NICE_0_LOAD), NICE_0_LOAD / 4);
