@@ -121,6 +121,8 @@ pub struct Group {
     pub knobs: GroupKnobs,
     /// `ops.cgroup_init()` has succeeded, or would have (`SCX_TG_INITED`).
     pub inited: bool,
+    /// Groups below it that exist (`cgroup.nr_descendants`).
+    pub nr_descendants: u32,
     /// Its place among the groups of its parent.
     place: u32,
     /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
@@ -142,6 +144,7 @@ impl Group {
             id: 1,
             knobs: GroupKnobs::default(),
             inited: false,
+            nr_descendants: 0,
             place: 0,
             left: 0,
             children: Vec::new(),
@@ -160,6 +163,7 @@ impl Group {
             id: 0,
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
+            nr_descendants: 0,
             place: 0,
             left: 0,
             children: Vec::new(),
@@ -192,7 +196,29 @@ impl Groups {
             last_id += 1;
             group.id = last_id;
         }
-        Groups { all, last_id }
+        let mut groups = Groups { all, last_id };
+        let there: Vec<GroupIx> =
+            groups.iter().skip(1).filter(|(_, group)| group.life.exists()).map(|(ix, _)| ix).collect();
+        there.into_iter().for_each(|group| groups.count_below(group, 1));
+        groups
+    }
+
+    /// All groups above `group` have one more or less below them.
+    fn count_below(&mut self, group: GroupIx, change: i32) {
+        let mut above = self.get(group).parent;
+        while let Some(group) = above {
+            let entry = self.get_mut(group);
+            entry.nr_descendants =
+                entry.nr_descendants.checked_add_signed(change).expect("each group is counted once");
+            above = entry.parent;
+        }
+    }
+
+    /// A group is gone, or was refused while it was made.
+    pub(crate) fn vanish(&mut self, group: GroupIx, life: GroupLife) {
+        debug_assert!(!life.exists() && self.get(group).life.exists(), "a group goes once");
+        self.get_mut(group).life = life;
+        self.count_below(group, -1);
     }
 
     /// A group appears: it has a number of its own, and comes after all others of its parent.
@@ -202,7 +228,8 @@ impl Groups {
         debug_assert!(!entry.life.exists(), "a group that exists is not made");
         (entry.life, entry.id, entry.knobs) = (GroupLife::Online, self.last_id, GroupKnobs::default());
         let place = entry.place as usize;
-        let Some(parent) = entry.parent else { return };
+        self.count_below(group, 1);
+        let Some(parent) = self.get(group).parent else { return };
         let siblings = &mut self.all[parent.index()].children;
         siblings[place..].rotate_left(1);
         let moved = siblings[place..].to_vec();
