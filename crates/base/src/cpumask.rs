@@ -68,6 +68,16 @@ impl CpuMask {
         CpuMask { words: std::array::from_fn(|i| self.words[i] & other.words[i]) }
     }
 
+    /// The CPUs of either set.
+    pub fn or(&self, other: &CpuMask) -> CpuMask {
+        CpuMask { words: std::array::from_fn(|i| self.words[i] | other.words[i]) }
+    }
+
+    /// The CPUs of this set that are not in `other`.
+    pub fn and_not(&self, other: &CpuMask) -> CpuMask {
+        CpuMask { words: std::array::from_fn(|i| self.words[i] & !other.words[i]) }
+    }
+
     /// The lowest CPU.
     pub fn lowest(&self) -> Option<CpuId> {
         self.next_from(0)

@@ -55,6 +55,32 @@ pub(crate) struct CmaskOut {
     range: CmaskRange,
 }
 
+/// A `struct scx_cmask` that a kernel function reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CmaskIn {
+    at: GuestAddr,
+    range: CmaskRange,
+}
+
+/// One that a kernel function writes if there is one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CmaskOrNull(pub(crate) Option<CmaskOut>);
+
+impl CmaskOut {
+    /// The same mask, to be read.
+    pub(crate) fn read(self) -> CmaskIn {
+        CmaskIn { at: self.at, range: self.range }
+    }
+}
+
+impl CmaskIn {
+    /// The cids in it.
+    pub(crate) fn cids(self, cx: &mut Cx<'_, '_, '_>) -> Result<Vec<u32>, Fault> {
+        let (_, mem) = cx.kernel_objects();
+        self.range.cids(mem, self.at)
+    }
+}
+
 /// A `struct bpf_iter_scx_dsq`, which is on the stack: its first word holds the number of the simulated kernel's iterator
 /// plus 1, and 0 when there is none.
 type IterPlace = OnStack<48>;
@@ -135,6 +161,20 @@ pointers! {
         let range = CmaskRange::read(mem, GuestAddr(value))?;
         caller.writable(value, range.bytes())?;
         Ok(CmaskOut { at: GuestAddr(value), range })
+    };
+    CmaskIn, |value, caller| {
+        let (_, mem) = caller.kernel_objects();
+        Ok(CmaskIn { at: GuestAddr(value), range: CmaskRange::read(mem, GuestAddr(value))? })
+    };
+    CmaskOrNull, |value, caller| {
+        if value == 0 {
+            return Ok(CmaskOrNull(None));
+        }
+        caller.writable(value, CMASK_BITS)?;
+        let (_, mem) = caller.kernel_objects();
+        let range = CmaskRange::read(mem, GuestAddr(value))?;
+        caller.writable(value, range.bytes())?;
+        Ok(CmaskOrNull(Some(CmaskOut { at: GuestAddr(value), range })))
     };
 }
 

@@ -148,7 +148,8 @@ impl Env for Join<'_> {
         let (time, ctx) = (self.k.run_time(), self.k.ctx());
         let current = ctx.current.and_then(|task| Some((task, self.k.lasting(task)?.comm)));
         let cpu = ctx.cpu;
-        let line = self.state.messages.push(time, cpu, current, text);
+        let order = self.k.count_line();
+        let line = self.state.messages.push((order, time, cpu, current), text);
         self.k.printed(&line);
     }
 
@@ -191,6 +192,8 @@ const MAX_MESSAGE_LEN: usize = 1024;
 /// A line that a program printed with `bpf_printk()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
+    /// Which line of the run it is, those of all schedulers counted.
+    pub order: u64,
     /// When.
     pub time: TimeNs,
     /// Where.
@@ -208,13 +211,16 @@ pub(crate) struct Messages {
     pub(crate) count: u64,
 }
 
+/// Number, time, CPU and current task of a line.
+type Said = (u64, TimeNs, CpuId, Option<(TaskId, [u8; 16])>);
+
 impl Messages {
     /// Keeps a line if it is one of the first, and gives it in the length in which lines are kept.
-    fn push(&mut self, time: TimeNs, cpu: CpuId, current: Option<(TaskId, [u8; 16])>, text: &str) -> String {
+    fn push(&mut self, (order, time, cpu, current): Said, text: &str) -> String {
         self.count += 1;
         let text: String = text.trim_end_matches('\n').chars().take(MAX_MESSAGE_LEN).collect();
         if self.lines.len() < MAX_MESSAGES {
-            self.lines.push(Message { time, cpu, current, text: text.clone() });
+            self.lines.push(Message { order, time, cpu, current, text: text.clone() });
         }
         debug_assert!(self.lines.len() as u64 <= self.count, "a line that is kept is counted");
         text

@@ -47,6 +47,7 @@ mod requirements;
 mod scheduler;
 mod settings;
 mod state;
+mod subs;
 mod unconfigured;
 mod user;
 

@@ -16,6 +16,7 @@ use crate::scheduler::{
 };
 use crate::settings;
 use crate::state::KernelState;
+use crate::subs::Waiting;
 use crate::user::{Joined, Recorded};
 use schedlab_base::{DurationNs, KernelVersion, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::btf::essential_name;
@@ -333,6 +334,9 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         costs: Costs::default(),
         globals: Vec::new(),
         map_types,
+        waiting: Waiting::default(),
+        sub_args: None,
+        sub_number: None,
     })
 }
 
@@ -479,12 +483,12 @@ pub(crate) fn ops_info(
     })
 }
 
-/// Sub-schedulers are not modelled: an object that is one is refused, and one that takes them finds none. The kernel
-/// has them for the cid form alone.
+/// The kernel has sub-schedulers for the cid form alone. Which group one is attached to is said to the run, not by the object.
 fn check_subs(table: &StructOps, cid_form: bool) -> Result<(), LoadError> {
     let member = |name: &str| format!("struct_ops `{}`, member {name}", table.var_name);
     if table.scalars.get("sub_cgroup_id").is_some_and(|id| *id > ROOT_CGROUP_ID) {
-        let (problem, cure) = ("sub-schedulers are not modelled", "load it as a root scheduler, with 0");
+        let (problem, cure) =
+            ("the object names its group itself", "set 0, and attach it by `--sub GROUP=OBJECT`");
         return Err(LoadError::new(LoadErrorKind::Unsupported, member("sub_cgroup_id"), problem, cure));
     }
     let taker = ["sub_attach", "sub_detach"].into_iter().find(|name| table.functions.contains_key(*name));

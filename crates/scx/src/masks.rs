@@ -53,6 +53,18 @@ impl CmaskRange {
         CMASK_BITS + u64::from(words) * 8
     }
 
+    /// The cids whose bits are set.
+    pub(crate) fn cids(self, mem: &Memory, at: GuestAddr) -> Result<Vec<u32>, Fault> {
+        let mut cids = Vec::new();
+        for cid in self.base..self.base + self.count {
+            let word = mem.read_u64(at.offset(CMASK_BITS + u64::from(cid / 64 - self.base / 64) * 8))?;
+            if word >> (cid % 64) & 1 != 0 {
+                cids.push(cid);
+            }
+        }
+        Ok(cids)
+    }
+
     /// Sets exactly the bits for which `wanted` holds; bits beyond the range stay as they are.
     pub(crate) fn fill(
         self,

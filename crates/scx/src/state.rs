@@ -7,6 +7,7 @@ use crate::locks::Locks;
 use crate::mirror::{Cpus, Tasks};
 use crate::paths::Paths;
 use crate::pool::Cpumasks;
+use crate::subs::Children;
 use schedlab_base::{DurationNs, Machine, TaskId};
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::engine::DIRECT_KFUNCS;
@@ -68,6 +69,8 @@ pub(crate) struct State {
     pub(crate) initialized: bool,
     /// Text of the dump that has no line end yet.
     pub(crate) dump_text: String,
+    /// Sub-schedulers that are attached below this one.
+    pub(crate) children: Children,
 }
 
 /// The kernel's side of a state: all that does not depend on the object.
@@ -147,6 +150,7 @@ impl KernelState {
             reads_preempt_count: false,
             initialized: false,
             dump_text: String::new(),
+            children: Children::default(),
             btf,
         }
     }

@@ -28,6 +28,8 @@ pub const SCX_OPS_ALL_FLAGS: u64 = 511;
 pub const SCX_ECODE_ACT_RESTART: i64 = 1 << 48;
 /// A CPU has come or gone.
 pub const SCX_ECODE_RSN_HOTPLUG: i64 = 1 << 32;
+/// `exit_code` of a sub-scheduler whose group goes.
+pub const SCX_ECODE_RSN_CGROUP_OFFLINE: i64 = 2 << 32;
 
 /// The task is woken up.
 pub const SCX_ENQ_WAKEUP: u64 = 1;
@@ -98,6 +100,8 @@ pub const SCX_DSQ_GLOBAL: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 1);
 pub const SCX_DSQ_LOCAL: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 2);
 /// The queue of bypassed tasks.
 pub const SCX_DSQ_BYPASS: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 3);
+/// The queue of tasks that a sub-scheduler may not have on a local one.
+pub const SCX_DSQ_REJECT: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | 4);
 /// OR a CPU number to it: that CPU's local queue.
 pub const SCX_DSQ_LOCAL_ON: DsqId = DsqId(SCX_DSQ_FLAG_BUILTIN | SCX_DSQ_FLAG_LOCAL_ON);
 /// The CPU number within a [`SCX_DSQ_LOCAL_ON`] id.
@@ -174,6 +178,8 @@ pub const SCX_TASK_REENQ_KFUNC: u32 = 1 << 12;
 pub const SCX_TASK_REENQ_IMMED: u32 = 2 << 12;
 /// Re-enqueued because it was preempted.
 pub const SCX_TASK_REENQ_PREEMPTED: u32 = 3 << 12;
+/// Re-enqueued because its sub-scheduler lacks a capability on the CPU.
+pub const SCX_TASK_REENQ_CAP: u32 = 4 << 12;
 
 /// `p->flags`: exiting.
 pub const PF_EXITING: u32 = 4;
@@ -188,6 +194,8 @@ pub const PF_KTHREAD: u32 = 0x0020_0000;
 
 /// Linux errno values that kfuncs return negated.
 pub mod errno {
+    /// Permission denied.
+    pub const EACCES: i32 = 13;
     /// No such file or directory.
     pub const ENOENT: i32 = 2;
     /// Out of memory.

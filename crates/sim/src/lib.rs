@@ -22,6 +22,7 @@ mod lane;
 mod run;
 mod state;
 
+pub use class::ext::sub::SubOutcome;
 pub use class::rt::RR_SLICE;
 pub use event::lock::{SimLockId, TimerId};
 pub use exec::TaskExec;
@@ -34,11 +35,12 @@ pub use state::group::{Group, GroupIx, GroupKnobs, GroupLife, Groups};
 pub use state::kernel::{Change, Context, Interrupt, Kernel, UPTIME};
 pub use state::lane::Core;
 pub use state::ops::{
-    GroupMove, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, TracePoint, TracePointKind, TracePoints,
-    UserSpaceNext, UserSpaceTask, UserSpaceTurn,
+    GroupMove, OpKind, OpsInfo, OpsSet, PreemptReason, SchedExt, SubWish, TracePoint, TracePointKind,
+    TracePoints, UserSpaceNext, UserSpaceTask, UserSpaceTurn,
 };
 pub use state::sched::EventCounters;
 pub use state::states::{SharedStates, States};
+pub use state::subs::{CAP_ALL, CAP_ENQ, CAP_ENQ_IMMED, CAP_PERF, CAP_PREEMPT, SchedIx};
 pub use state::task::{
     FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,
     TASK_BYTES, Task, USER_SPACE_PID, Writer,

@@ -61,6 +61,10 @@ pub enum ExitKind {
     UnregKern,
     /// `SCX_EXIT_SYSRQ`.
     Sysrq,
+    /// `SCX_EXIT_PARENT`: the scheduler above it leaves.
+    Parent,
+    /// `SCX_EXIT_PARENT_KILL`: the scheduler above it has thrown it out.
+    ParentKill,
     /// `SCX_EXIT_ERROR`: a runtime error such as a bad dispatch or a BPF fault.
     Error,
     /// `SCX_EXIT_ERROR_BPF`: the scheduler called `scx_bpf_error`.
@@ -69,13 +73,29 @@ pub enum ExitKind {
     ErrorStall,
     /// `SCX_EXIT_ERROR_REENQ`: a task was re-enqueued too often without running.
     ErrorReenq,
+    /// `SCX_EXIT_ERROR_RESCUE`: it used too much time for tasks that were on no CPU of its own.
+    ErrorRescue,
 }
 
 impl ExitKind {
     /// All of them.
-    pub const ALL: [ExitKind; 10] = {
+    pub const ALL: [ExitKind; 13] = {
         use ExitKind::*;
-        [None, Done, Unreg, UnregBpf, UnregKern, Sysrq, Error, ErrorBpf, ErrorStall, ErrorReenq]
+        [
+            None,
+            Done,
+            Unreg,
+            UnregBpf,
+            UnregKern,
+            Sysrq,
+            Parent,
+            ParentKill,
+            Error,
+            ErrorBpf,
+            ErrorStall,
+            ErrorReenq,
+            ErrorRescue,
+        ]
     };
 
     /// The name in results.
@@ -87,14 +107,17 @@ impl ExitKind {
             ExitKind::UnregBpf => "unreg_bpf",
             ExitKind::UnregKern => "unreg_kern",
             ExitKind::Sysrq => "sysrq",
+            ExitKind::Parent => "parent",
+            ExitKind::ParentKill => "parent_kill",
             ExitKind::Error => "error",
             ExitKind::ErrorBpf => "error_bpf",
             ExitKind::ErrorStall => "error_stall",
             ExitKind::ErrorReenq => "error_reenq",
+            ExitKind::ErrorRescue => "error_rescue",
         }
     }
 
-    /// The kernel's number (`enum scx_exit_kind`), 0 to 1027.
+    /// The kernel's number (`enum scx_exit_kind`), 0 to 1028.
     pub fn code(self) -> u64 {
         match self {
             ExitKind::None => 0,
@@ -103,10 +126,13 @@ impl ExitKind {
             ExitKind::UnregBpf => 65,
             ExitKind::UnregKern => 66,
             ExitKind::Sysrq => 67,
+            ExitKind::Parent => 68,
+            ExitKind::ParentKill => 69,
             ExitKind::Error => 1024,
             ExitKind::ErrorBpf => 1025,
             ExitKind::ErrorStall => 1026,
             ExitKind::ErrorReenq => 1027,
+            ExitKind::ErrorRescue => 1028,
         }
     }
 

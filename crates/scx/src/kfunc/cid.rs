@@ -1,7 +1,6 @@
 //! CPUs by topological number (cid), as cid-form schedulers (`struct sched_ext_ops_cid`, Linux 7.1) know them.
 
-use super::{ENODEV, EOPNOTSUPP};
-use crate::args::{CmaskOut, Cx, KernelObjects, TaskArg};
+use crate::args::{Cx, KernelObjects, TaskArg};
 use crate::join::Join;
 use schedlab_base::{Cpu, CpuId, Machine};
 use schedlab_bpf::args::Buffer;
@@ -11,8 +10,6 @@ use schedlab_trace::ExitKind;
 
 /// `SCX_CPUPERF_ONE`.
 const FULL_SPEED: u32 = 1024;
-/// `__SCX_CAP_ALL`.
-const ALL_CAPS: u64 = 15;
 
 /// The two ways between CPUs and cids, and what cids belong to.
 #[derive(Clone, Debug)]
@@ -142,34 +139,4 @@ pub(super) fn cid_topo(cx: &mut Cx<'_, '_, '_>, cid: i32, out: Buffer) -> Result
     let cids = &cx.env.state.cids;
     let numbers = cids.topology[cids.cid(cpu) as usize];
     cx.fill(out.0, &numbers.map(u32::to_le_bytes).concat())
-}
-
-/// The functions about sub-schedulers and their capabilities are for cid-form schedulers alone.
-pub(super) fn needs_cid_form(join: &mut Join<'_>) -> Result<(), Errno> {
-    if join.state.cid_form {
-        return Ok(());
-    }
-    join.k.error(ExitKind::Error, "sub-cap kfuncs require a cid-form scheduler".into());
-    Err(EOPNOTSUPP)
-}
-
-/// The root scheduler holds every capability on every CPU; there are no others.
-pub(super) fn sub_caps(
-    cx: &mut Cx<'_, '_, '_>,
-    cgroup: u64,
-    caps: u64,
-    out: CmaskOut,
-) -> Result<Result<(), Errno>, Fault> {
-    if let Err(errno) = needs_cid_form(cx.env) {
-        return Ok(Err(errno));
-    }
-    if caps & !ALL_CAPS != 0 {
-        cx.env.k.error(ExitKind::Error, format!("invalid caps {caps:#x}"));
-        return Ok(Err(Errno::EINVAL));
-    }
-    if cgroup != 0 {
-        return Ok(Err(ENODEV));
-    }
-    let count = cx.env.state.cids.count() as u32;
-    cx.fill_cmask(out, |cid| caps != 0 && cid < count).map(Ok)
 }

@@ -1,11 +1,9 @@
 //! Dispatch queues: creating, inserting, moving, asking.
 
-use super::ENODEV;
-use super::cid::needs_cid_form;
 use crate::args::{AnyTask, Cx, KernelObjects};
 use crate::join::Join;
 use schedlab_base::DsqId;
-use schedlab_bpf::args::{In, Pointer};
+use schedlab_bpf::args::In;
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
 use schedlab_sim::flags::{SCX_DSQ_LOCAL_CPU_MASK, SCX_DSQ_LOCAL_ON};
@@ -102,38 +100,4 @@ pub(super) fn reenqueue_local(cx: &mut Cx<'_, '_, '_>) -> u32 {
 
 pub(super) fn reenqueue_local_v2(cx: &mut Cx<'_, '_, '_>) {
     cx.env.k.reenqueue_local();
-}
-
-/// No sub-scheduler exists, so none can be dispatched.
-pub(super) fn sub_dispatch(_cx: &mut Cx<'_, '_, '_>, _cgroup: u64) -> bool {
-    false
-}
-
-/// No sub-scheduler exists: granting to one or ending one fails as in a kernel where it has gone.
-pub(super) fn sub_grant(
-    cx: &mut Cx<'_, '_, '_>,
-    _cgroup: u64,
-    _caps: u64,
-    _mask: Pointer,
-    _denied: Pointer,
-) -> Errno {
-    no_child(cx.env)
-}
-
-pub(super) fn sub_revoke(cx: &mut Cx<'_, '_, '_>, _cgroup: u64, _caps: u64, _mask: Pointer) {
-    no_child(cx.env);
-}
-
-pub(super) fn sub_kill(
-    cx: &mut Cx<'_, '_, '_>,
-    _cgroup: u64,
-    _fmt: Pointer,
-    _data: Pointer,
-    _size: u32,
-) -> Errno {
-    no_child(cx.env)
-}
-
-fn no_child(join: &mut Join<'_>) -> Errno {
-    needs_cid_form(join).err().unwrap_or(ENODEV)
 }

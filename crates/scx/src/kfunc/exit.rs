@@ -8,7 +8,7 @@ use schedlab_trace::ExitKind;
 
 /// The text of a format and its packed arguments; an error of the format is reported in its place, as the
 /// kernel does.
-fn formatted(cx: &mut Cx<'_, '_, '_>, form: &Text, data: Bytes) -> Result<String, Fault> {
+pub(super) fn formatted(cx: &mut Cx<'_, '_, '_>, form: &Text, data: Bytes) -> Result<String, Fault> {
     let failed = |error: i32| format!("exit message formatting failed ({error})");
     if !data.0.size().is_multiple_of(8) || data.0.size() > MAX_ARGS as u64 * 8 {
         return Ok(failed(-22));

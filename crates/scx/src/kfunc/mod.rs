@@ -12,6 +12,7 @@ mod dsq;
 mod exit;
 mod idle;
 mod iter;
+mod sub;
 mod table;
 mod task;
 mod versions;

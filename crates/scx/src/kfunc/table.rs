@@ -14,7 +14,7 @@
 //! share theirs.
 
 use super::group::*;
-use super::{Kfunc, Price, cid, cpu, cpumask, css, dsq, exit, idle, iter, task};
+use super::{Kfunc, Price, cid, cpu, cpumask, css, dsq, exit, idle, iter, sub, task};
 use crate::args::Cx;
 use schedlab_bpf::Fault;
 
@@ -116,14 +116,14 @@ kernel_functions! {
     -    -    Call   -   [DISPATCH]                       dsq::cancel                   "void scx_bpf_dispatch_cancel(void);"
     6.13 -    Move   4   [DISPATCH TASKS]                 dsq::move_to_local            "bool scx_bpf_dsq_move_to_local(u64 dsq_id);"
     7.1  -    Move   5   [DISPATCH TASKS]                 dsq::move_to_local_v2         "bool scx_bpf_dsq_move_to_local___v2(u64 dsq_id, u64 enq_flags);"
-    7.1  -    Call   -   [DISPATCH]                       dsq::sub_dispatch             "bool scx_bpf_sub_dispatch(u64 cgroup_id);"
+    7.1  -    Call   -   [DISPATCH]                       sub::dispatch                 "bool scx_bpf_sub_dispatch(u64 cgroup_id);"
     -    -    Insert 6   [ANY]                            dsq::nr_queued                "s32 scx_bpf_dsq_nr_queued(u64 dsq_id);"
     6.19 -    Insert -   [ANY]                            dsq::peek                     "struct task_struct *scx_bpf_dsq_peek(u64 dsq_id);"
     -    -    Move   -   [CPU_RELEASE]                    dsq::reenqueue_local          "u32 scx_bpf_reenqueue_local(void);"
     6.19 -    Move   -   [ANY]                            dsq::reenqueue_local_v2       "void scx_bpf_reenqueue_local___v2(void);"
-    7.3  -    Call   -   [ANY]                            dsq::sub_grant                "s32 scx_bpf_sub_grant(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask, struct scx_cmask *denied);"
-    7.3  -    Call   -   [ANY]                            dsq::sub_revoke               "void scx_bpf_sub_revoke(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask);"
-    7.3  -    Call   -   [ANY]                            dsq::sub_kill                 "s32 scx_bpf_sub_kill_bstr(u64 cgroup_id, char *fmt, unsigned long long *data, u32 data__sz);"
+    7.3  -    Call   -   [ANY]                            sub::grant                    "s32 scx_bpf_sub_grant(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask, struct scx_cmask *denied);"
+    7.3  -    Call   -   [ANY]                            sub::revoke                   "void scx_bpf_sub_revoke(u64 cgroup_id, u64 caps, const struct scx_cmask *cmask);"
+    7.3  -    Call   -   [ANY]                            sub::kill                     "s32 scx_bpf_sub_kill_bstr(u64 cgroup_id, char *fmt, unsigned long long *data, u32 data__sz);"
 
     // Idle CPUs: selecting one, the masks.
     -    -    Call   0   [SELECT_CPU UNLOCKED CPU_FORM]   idle::select_cpu_dfl          "s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle);"
@@ -171,7 +171,7 @@ kernel_functions! {
     7.3  -    Call   -   [ANY]                            cid::perf                     "u32 scx_bpf_cidperf_cap(s32 cid);"
     7.3  -    Call   -   [ANY]                            cid::perf                     "u32 scx_bpf_cidperf_cur(s32 cid);"
     7.3  -    Call   -   [ANY]                            cid::perf_set                 "s32 scx_bpf_cidperf_set(s32 cid, u32 perf);"
-    7.3  -    Call   -   [ANY]                            cid::sub_caps                 "s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);"
+    7.3  -    Call   -   [ANY]                            sub::caps                     "s32 scx_bpf_sub_caps(u64 cgroup_id, u64 caps, struct scx_cmask *out);"
 
     // Tasks and cgroups.
     -    -    Call   7   [TASKS]                          task::task_running            "bool scx_bpf_task_running(const struct task_struct *p);"

@@ -270,6 +270,14 @@ impl Tasks {
         Ok(addr)
     }
 
+    /// A known task follows the kernel from now on, which it did not while it belonged to another scheduler.
+    pub(crate) fn show_again(&self, task: TaskId, k: &mut Kernel, mem: &mut Memory) -> Result<(), Fault> {
+        if let Some(addr) = self.known(task) {
+            k.show_task(task, mem.share(addr)?);
+        }
+        Ok(())
+    }
+
     fn claim(&mut self, owner: u32) -> Option<u32> {
         if let Some(slot) = self.free.pop() {
             debug_assert_eq!(self.owner[slot as usize], FREE, "a free slot has no owner");

@@ -6,8 +6,8 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::insn::{Insn, op};
 use schedlab_sim::{
-    GroupIx, GroupKnobs, GroupMove, Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, TimerId, TracePoint,
-    TracePoints, UPTIME, UserSpaceTask, UserSpaceTurn,
+    GroupIx, GroupKnobs, GroupMove, Kernel, OpKind, OpsInfo, PreemptReason, SchedExt, SchedIx, SubWish,
+    TimerId, TracePoint, TracePoints, UPTIME, UserSpaceTask, UserSpaceTurn,
 };
 use schedlab_trace::{ExitKind, ExitRecord};
 
@@ -91,7 +91,11 @@ impl SchedExt for BpfScheduler {
         let table = self.state.tasks.fd_table();
         crate::files::build(&mut self.mem, &self.state.offsets, k.descriptors(), table)
             .map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
-        self.state.tasks.show_system(k, &mut self.mem).expect("the system's tasks are mapped");
+        if k.sched_here() == SchedIx::ROOT {
+            self.state.tasks.show_system(k, &mut self.mem).expect("the system's tasks are mapped");
+        } else {
+            self.set_group_variable(k);
+        }
         let groups = self.state.tasks.groups.prepare(k, &mut self.mem);
         groups.map_err(|_| schedlab_sim::flags::errno::ENOMEM)?;
         self.run_programs(k)?;
@@ -134,7 +138,9 @@ impl SchedExt for BpfScheduler {
             self.call(k, OpKind::ExitTask, &[pointer, args]);
         }
         // What a program still points at stays as the task was last.
-        k.hide_task(task);
+        if k.is_own(task) {
+            k.hide_task(task);
+        }
         self.state.forget_task(task, &mut self.mem);
     }
 
@@ -144,6 +150,7 @@ impl SchedExt for BpfScheduler {
 
     fn task_gone(&mut self, task: TaskId) {
         self.state.forget_task(task, &mut self.mem);
+        self.state.children.iter_mut().for_each(|child| child.task_gone(task));
     }
 
     fn enable(&mut self, k: &mut Kernel, task: TaskId) {
@@ -260,14 +267,57 @@ impl SchedExt for BpfScheduler {
 
     fn show_group(&mut self, k: &Kernel, group: GroupIx) {
         self.state.tasks.groups.show(k, group, &mut self.mem);
+        self.state.children.iter_mut().for_each(|child| child.show_group(k, group));
     }
 
     fn group_gone(&mut self, group: GroupIx) {
         self.state.forget_group(group, &mut self.mem);
+        self.state.children.iter_mut().for_each(|child| child.group_gone(group));
     }
 
     fn task_moved(&mut self, k: &Kernel, task: TaskId) {
         self.state.tasks.moved(task, k.task_group(task), &mut self.mem);
+        self.state.children.iter_mut().for_each(|child| child.task_moved(k, task));
+    }
+
+    fn subs(&self) -> &[SubWish] {
+        &self.waiting.wishes
+    }
+
+    fn take_sub(&mut self, number: usize) -> Box<BpfScheduler> {
+        self.waiting.objects[number].take().expect("a sub-scheduler is attached once")
+    }
+
+    fn adopt(&mut self, ix: SchedIx, sub: Box<BpfScheduler>) {
+        self.state.children.put(ix, sub);
+    }
+
+    fn sub(&mut self, ix: SchedIx) -> &mut BpfScheduler {
+        self.state.children.get(ix)
+    }
+
+    fn owns(&mut self, k: &mut Kernel, task: TaskId) {
+        let shown = self.state.tasks.show_again(task, k, &mut self.mem);
+        debug_assert!(shown.is_ok(), "a known task has its place");
+    }
+
+    fn sub_attach(&mut self, k: &mut Kernel, child: SchedIx) -> Result<(), i32> {
+        let r0 = self.call_sub_op(k, OpKind::SubAttach, child);
+        Self::outcome(r0)
+    }
+
+    fn sub_detach(&mut self, k: &mut Kernel, child: SchedIx) {
+        self.call_sub_op(k, OpKind::SubDetach, child);
+    }
+
+    fn sub_caps_updated(&mut self, k: &mut Kernel, cpus: &CpuMask, caps: u8) {
+        let mask = self.guest.write_cmask(&self.state.cids, cpus, &mut self.mem);
+        self.call(k, OpKind::SubCapsUpdated, &[mask, u64::from(caps)]);
+    }
+
+    fn sub_ecaps_updated(&mut self, k: &mut Kernel, cpu: CpuId, before: u8, after: u8) {
+        let cid = self.cpu_number(cpu);
+        self.call(k, OpKind::SubEcapsUpdated, &[cid, u64::from(before), u64::from(after)]);
     }
 
     fn cgroup_init(&mut self, k: &mut Kernel, group: GroupIx) -> Result<(), i32> {

@@ -65,9 +65,17 @@ impl BpfScheduler {
         self.priorities.as_ref().map_or(&[], |watch| watch.seen.courses())
     }
 
-    /// What the programs printed with `bpf_printk()`: the first lines, and the number of all.
-    pub fn messages(&self) -> (&[Message], u64) {
-        (&self.state.messages.lines, self.state.messages.count)
+    /// What the programs printed with `bpf_printk()`, those of sub-schedulers too: the first lines, and the number of all.
+    pub fn messages(&self) -> (Vec<Message>, u64) {
+        let own = &self.state.messages;
+        let (mut lines, mut count) = (own.lines.clone(), own.count);
+        for child in self.state.children.iter() {
+            let (more, number) = child.messages();
+            lines.extend(more);
+            count += number;
+        }
+        lines.sort_by_key(|line| line.order);
+        (lines, count)
     }
 
     /// Keeps from now on which ways the callbacks take through their programs.
@@ -105,6 +113,18 @@ impl BpfScheduler {
             CallbackCost { name: name.to_string(), calls, insns: Some(insns), time: DurationNs(time) }
         };
         all.map(cost).filter(|cost| cost.calls > 0).collect()
+    }
+
+    /// The sub-scheduler that was added as this one of all, from 0.
+    pub fn sub_scheduler(&self, number: usize) -> Option<&BpfScheduler> {
+        if let Some(Some(waits)) = self.waiting.objects.get(number) {
+            return Some(waits);
+        }
+        let children = self.state.children.iter();
+        children
+            .clone()
+            .find(|child| child.sub_number == Some(number))
+            .or_else(|| children.filter_map(|child| child.sub_scheduler(number)).next())
     }
 
     /// A global variable, or an element or member of one (`counts[3]`), as a number.

@@ -7,3 +7,4 @@ mod kernel;
 mod lines;
 mod load;
 mod run;
+mod subs;

@@ -73,6 +73,17 @@ impl<S: SchedExt> Sim<S> {
         }
     }
 
+    /// `ops.set_cpumask()` of the task's scheduler.
+    pub(super) fn tell_cpumask(&mut self, task: TaskId, mask: &CpuMask) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.tell_cpumask(task, mask));
+        }
+        if self.has(OpKind::SetCpumask) && self.k.task(task).class == SchedClass::Ext {
+            let rq = Some(self.k.task(task).cpu);
+            self.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, mask));
+        }
+    }
+
     /// `set_cpus_allowed_ptr()`: a queued or running task leaves a CPU that is no
     /// longer allowed. `mask` has at least one CPU of the machine.
     pub(crate) fn set_affinity(&mut self, task: TaskId, mask: &CpuMask) {
@@ -84,10 +95,7 @@ impl<S: SchedExt> Sim<S> {
         self.change(task, DEQUEUE_SAVE | DEQUEUE_NOCLOCK, |sim| {
             let entry = sim.k.task_mut(task);
             entry.set_cpus_allowed(Arc::new(mask));
-            if sim.has(OpKind::SetCpumask) && sim.k.task(task).class == SchedClass::Ext {
-                let rq = Some(sim.k.task(task).cpu);
-                sim.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));
-            }
+            sim.tell_cpumask(task, &mask);
         });
         let entry = self.k.task(task);
         let (cpu, on_rq, on_cpu) = (entry.cpu, entry.on_rq, entry.on_cpu);

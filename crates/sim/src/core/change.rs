@@ -54,6 +54,9 @@ impl<S: SchedExt> Sim<S> {
         }
         let (weight, cpu) = (entry.scx_weight(), entry.cpu);
         self.k.task_mut(task).set_scx_weight(weight);
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.reweight(task));
+        }
         if self.has(OpKind::SetWeight) {
             let weight = schedlab_base::Weight(weight);
             self.call(OpKind::SetWeight, Some(task), Some(cpu), |ops, k| ops.set_weight(k, task, weight));

@@ -113,6 +113,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.groups.vanish(group, GroupLife::Gone);
         self.show_above(group);
+        self.shoot_down_sub(group);
         self.trace(TracePointKind::CgroupRmdir, || TracePoint::CgroupRmdir { group });
         if self.k.scx.groups {
             self.exit_group(group);
@@ -142,14 +143,23 @@ impl<S: SchedExt> Sim<S> {
         if from == to || self.k.groups.get(to).life != GroupLife::Online {
             return;
         }
-        let (way, told) = (GroupMove { from, to }, self.k.scx.groups);
-        if told && self.has(OpKind::CgroupPrepMove) {
+        let (old, new) = (self.k.task(task).sched, self.k.sched_of_group(to));
+        let crosses = old != new && self.k.scx.groups;
+        if crosses && self.with_sched(new, |sim| sim.call_init_task(task, false)).is_err() {
+            return;
+        }
+        let (way, told) = (GroupMove { from, to }, self.k.scx.groups && !crosses);
+        if told && self.k.sched_of(old).present.has(OpKind::CgroupPrepMove) {
             let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_prep_move(k, task, way);
-            if self.call(OpKind::CgroupPrepMove, Some(task), None, call).is_err() {
+            let answer = self.with_sched(old, |sim| sim.call(OpKind::CgroupPrepMove, Some(task), None, call));
+            if answer.is_err() {
                 return;
             }
         }
         self.move_task(task, way, told);
+        if crosses {
+            self.rehome(task, old, new);
+        }
         self.follow_cpuset(task);
         self.trace(TracePointKind::CgroupAttachTask, || TracePoint::CgroupAttachTask { group: to, task });
         self.remove_if_empty(from);
@@ -168,9 +178,11 @@ impl<S: SchedExt> Sim<S> {
             if let Some(ops) = sim.ops.as_mut().filter(|_| sim.k.scx.loaded) {
                 ops.task_moved(&sim.k, task);
             }
-            if told && sim.has(OpKind::CgroupMove) {
+            let sched = sim.k.task(task).sched;
+            if told && sim.k.sched_of(sched).present.has(OpKind::CgroupMove) {
                 let rq = Some(sim.k.task(task).cpu);
-                sim.call(OpKind::CgroupMove, Some(task), rq, |ops, k| ops.cgroup_move(k, task, way));
+                let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_move(k, task, way);
+                sim.with_sched(sched, |sim| sim.call(OpKind::CgroupMove, Some(task), rq, call));
             }
         });
         let entry = self.k.task(task);
@@ -213,16 +225,31 @@ impl<S: SchedExt> Sim<S> {
 
     /// `ops.cgroup_init()`, as far as `scx_tg_online()` has it.
     fn init_group(&mut self, group: GroupIx) -> Result<(), i32> {
-        if self.has(OpKind::CgroupInit) {
-            self.call(OpKind::CgroupInit, None, None, |ops, k| ops.cgroup_init(k, group))?;
-        }
+        let sched = self.k.sched_of_group(group);
+        self.with_sched(sched, |sim| sim.tell_group_init(group))?;
         self.k.groups.get_mut(group).inited = true;
         Ok(())
     }
 
     fn exit_group(&mut self, group: GroupIx) {
         let was = std::mem::take(&mut self.k.groups.get_mut(group).inited);
-        if was && self.has(OpKind::CgroupExit) {
+        if was {
+            let sched = self.k.sched_of_group(group);
+            self.with_sched(sched, |sim| sim.tell_group_exit(group));
+        }
+    }
+
+    /// `ops.cgroup_init()` of the scheduler at hand, if it has that.
+    pub(crate) fn tell_group_init(&mut self, group: GroupIx) -> Result<(), i32> {
+        if !self.has(OpKind::CgroupInit) {
+            return Ok(());
+        }
+        self.call(OpKind::CgroupInit, None, None, |ops, k| ops.cgroup_init(k, group))
+    }
+
+    /// `ops.cgroup_exit()` of the scheduler at hand, if it has that.
+    pub(crate) fn tell_group_exit(&mut self, group: GroupIx) {
+        if self.has(OpKind::CgroupExit) {
             self.call(OpKind::CgroupExit, None, None, |ops, k| ops.cgroup_exit(k, group));
         }
     }
@@ -252,9 +279,13 @@ impl<S: SchedExt> Sim<S> {
     /// `scx_group_set_weight()`.
     fn tell_weight(&mut self, group: GroupIx, weight: u32) {
         let knobs = self.k.groups.get(group).knobs;
-        if self.k.scx.groups && self.has(OpKind::CgroupSetWeight) && knobs.weight != weight {
+        let sched = self.k.sched_told_of(group);
+        if self.k.scx.groups
+            && self.k.sched_of(sched).present.has(OpKind::CgroupSetWeight)
+            && knobs.weight != weight
+        {
             let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_set_weight(k, group, weight);
-            self.call(OpKind::CgroupSetWeight, None, None, call);
+            self.with_sched(sched, |sim| sim.call(OpKind::CgroupSetWeight, None, None, call));
         }
         self.keep_knobs(group, GroupKnobs { weight, ..knobs });
     }
@@ -262,9 +293,13 @@ impl<S: SchedExt> Sim<S> {
     /// `scx_group_set_idle()`.
     fn tell_idle(&mut self, group: GroupIx, idle: bool) {
         let knobs = self.k.groups.get(group).knobs;
-        if self.k.scx.groups && self.has(OpKind::CgroupSetIdle) && knobs.idle != idle {
+        let sched = self.k.sched_told_of(group);
+        if self.k.scx.groups
+            && self.k.sched_of(sched).present.has(OpKind::CgroupSetIdle)
+            && knobs.idle != idle
+        {
             let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_set_idle(k, group, idle);
-            self.call(OpKind::CgroupSetIdle, None, None, call);
+            self.with_sched(sched, |sim| sim.call(OpKind::CgroupSetIdle, None, None, call));
         }
         self.keep_knobs(group, GroupKnobs { idle, ..knobs });
     }
@@ -274,9 +309,11 @@ impl<S: SchedExt> Sim<S> {
         let knobs = self.k.groups.get(group).knobs;
         let mut new = knobs;
         set(&mut new);
-        if self.k.scx.groups && self.has(OpKind::CgroupSetBandwidth) && new != knobs {
+        let sched = self.k.sched_told_of(group);
+        if self.k.scx.groups && self.k.sched_of(sched).present.has(OpKind::CgroupSetBandwidth) && new != knobs
+        {
             let call = |ops: &mut S, k: &mut crate::Kernel| ops.cgroup_set_bandwidth(k, group, new);
-            self.call(OpKind::CgroupSetBandwidth, None, None, call);
+            self.with_sched(sched, |sim| sim.call(OpKind::CgroupSetBandwidth, None, None, call));
         }
         self.keep_knobs(group, new);
     }

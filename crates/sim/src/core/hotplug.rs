@@ -85,6 +85,7 @@ impl<S: SchedExt> Sim<S> {
         if !self.k.scx.loaded {
             return;
         }
+        self.subs_hotplug(cpu, online);
         let op = if online { OpKind::CpuOnline } else { OpKind::CpuOffline };
         if !self.has(op) {
             let going = if online { "online" } else { "offline" };
@@ -133,9 +134,6 @@ impl<S: SchedExt> Sim<S> {
     fn allow_all(&mut self, task: TaskId) {
         let mask = self.k.topology.machine.clone();
         self.k.task_mut(task).set_cpus_allowed(mask.clone());
-        if self.has(OpKind::SetCpumask) && self.k.task(task).class == SchedClass::Ext {
-            let rq = Some(self.k.task(task).cpu);
-            self.call(OpKind::SetCpumask, Some(task), rq, |ops, k| ops.set_cpumask(k, task, &mask));
-        }
+        self.tell_cpumask(task, &mask);
     }
 }

@@ -50,6 +50,10 @@ pub(crate) enum Event {
     Detach,
     /// The helper thread that removes a scheduler runs.
     Disable,
+    /// A sub-scheduler of the run is attached.
+    AttachSub { number: u32 },
+    /// The helper thread that removes a sub-scheduler runs.
+    DisableSub { sub: u32 },
 }
 
 impl Event {
@@ -64,6 +68,8 @@ impl Event {
             Event::Disable => (3, 0),
             Event::Attach => (3, 1),
             Event::Detach => (3, 2),
+            Event::AttachSub { number } => (3, 3 + 2 * number),
+            Event::DisableSub { sub } => (3, 4 + 2 * sub),
             Event::Pass { cpu } => (4, cpu.0),
             Event::Late { cpu } => (5, cpu.0),
             Event::Tick { cpu } => (6, cpu.0),
@@ -118,6 +124,7 @@ impl Event {
                 | Event::Change { .. }
                 | Event::User { .. }
                 | Event::Attach
+                | Event::AttachSub { .. }
                 | Event::Detach
         )
     }

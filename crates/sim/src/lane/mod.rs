@@ -122,7 +122,7 @@ impl<S: SchedExt> Sim<S> {
 
     /// True while the run has nothing that the lane does not know.
     fn lane_fits(&mut self) -> bool {
-        let Some(ops) = &self.ops else { return false };
+        let Some(ops) = self.ops.as_ref().filter(|ops| ops.subs().is_empty()) else { return false };
         let (k, scx) = (&self.k, &self.k.scx);
         let loaded = scx.loaded && scx.enabled && scx.switch_all;
         let leaves = k.sched.bypassing || scx.disabling || k.sched.exit.is_some();

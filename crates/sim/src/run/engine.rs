@@ -1,11 +1,12 @@
 //! The event loop: interrupts, bursts, and what a CPU does between them.
 
-use crate::event::lock::TimerId;
+use crate::Kernel;
 use crate::event::{Event, OfCpu};
 use crate::exec::{self, Step};
 use crate::state::kernel::Interrupt;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
+use crate::state::subs::SchedIx;
 use crate::state::task::{Burst, RunState};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
@@ -78,6 +79,16 @@ impl<S: SchedExt> Sim<S> {
                 if !self.postponed(CpuId(0), time, event) {
                     let attach = event == Event::Attach;
                     self.interrupt(CpuId(0), time, if attach { Sim::attach_late } else { Sim::detach });
+                }
+            }
+            Event::AttachSub { number } => {
+                if !self.postponed(CpuId(0), time, event) {
+                    self.interrupt(CpuId(0), time, |sim| sim.attach_sub(number as usize));
+                }
+            }
+            Event::DisableSub { sub } => {
+                if !self.postponed(CpuId(0), time, event) {
+                    self.interrupt(CpuId(0), time, |sim| sim.disable_later(SchedIx(sub as u16)));
                 }
             }
             Event::Disable => {
@@ -305,30 +316,33 @@ impl<S: SchedExt> Sim<S> {
 
     #[inline(never)]
     fn timer(&mut self, time: TimeNs, timer: u32) {
-        let cpu = self.k.or_online(self.k.timers[timer as usize].cpu);
-        let entry = &mut self.k.timers[timer as usize];
+        let (sched, number) = Kernel::timer_of(timer);
+        let cpu = self.k.timer(timer).cpu;
+        let cpu = self.k.or_online(cpu);
+        let entry = self.k.timer(timer);
         (entry.event, entry.cpu) = (None, cpu);
         let state = *entry;
-        if !state.armed || !self.k.scx.loaded {
-            self.k.timers[timer as usize].event_at = None;
+        if !state.armed || !self.k.scx.loaded || self.k.is_gone(sched) {
+            self.k.timer(timer).event_at = None;
             return;
         }
         let event = Event::Timer { timer };
         if state.at > time {
             let pending = self.k.queue.push(state.at, event);
-            let entry = &mut self.k.timers[timer as usize];
+            let entry = self.k.timer(timer);
             (entry.event, entry.event_at) = (Some(pending), Some(state.at));
             return;
         }
         if self.postponed(state.cpu, time, event) {
             return;
         }
-        self.k.timers[timer as usize].armed = false;
-        self.k.timers[timer as usize].event_at = None;
+        let entry = self.k.timer(timer);
+        (entry.armed, entry.event_at) = (false, None);
         self.interrupt(state.cpu, time, |sim| {
             sim.k.charge(sim.k.machine.costs.interrupt);
             sim.run_sleepers(state.cpu, None);
-            sim.call(OpKind::Timer, None, None, |ops, k| ops.timer_fired(k, TimerId(timer)));
+            let call = |ops: &mut S, k: &mut Kernel| ops.timer_fired(k, number);
+            sim.with_sched(sched, |sim| sim.call(OpKind::Timer, None, None, call));
         });
     }
 }

@@ -6,6 +6,7 @@ mod interleave;
 mod stuck;
 
 use crate::Kernel;
+use crate::class::ext::sub::SubOutcome;
 use crate::class::fair::group::FairGroups;
 use crate::event::Event;
 use crate::exec::{self, Executor, UserMemory};
@@ -124,6 +125,8 @@ pub struct RunResult<S> {
     pub events: EventCounters,
     /// Events that were taken in the lane ([`Core::Fast`]).
     pub lane_events: u64,
+    /// The sub-schedulers of the run, by number.
+    pub subs: Vec<SubOutcome>,
     /// The hash of the trace.
     pub trace_hash: RunHash,
     /// The scheduler, given back.
@@ -264,6 +267,10 @@ fn whole<S: SchedExt>(
         if let Some(at) = at.filter(|_| is_ext) {
             sim.k.queue.push(origin + at, event);
         }
+    }
+    let wished = sim.ops.as_ref().map(|ops| ops.subs().to_vec()).unwrap_or_default();
+    for (number, wish) in wished.iter().enumerate() {
+        sim.k.queue.push(origin + wish.at, Event::AttachSub { number: number as u32 });
     }
     let mut before = None;
     let mut end = sim.run_events(true)?;
@@ -477,6 +484,7 @@ impl<S: SchedExt> Sim<S> {
         let costs = before.as_ref().map_or(self.k.totals, |before| before.costs);
         let idle_beside = before.as_ref().map_or(self.k.idle_beside.sum, |before| before.idle_beside);
         self.unload();
+        let subs = self.sub_outcomes();
         if !self.k.scx.regular_end {
             exit = self.exit_record();
         }
@@ -516,6 +524,7 @@ impl<S: SchedExt> Sim<S> {
             warnings,
             idle_beside,
             events: self.k.sched.events,
+            subs,
             lane_events: self.lane.events,
             trace_hash: self.k.trace.hash,
             summary,

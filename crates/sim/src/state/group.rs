@@ -1,6 +1,7 @@
 //! Groups of tasks: the tree of cgroup v2 as the CPU controller sees it.
 
 use crate::Kernel;
+use crate::state::subs::SchedIx;
 use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_workload::{DEFAULT_WEIGHT, GroupId, GroupSettings, GroupSpec, Quota};
 use std::sync::Arc;
@@ -123,6 +124,8 @@ pub struct Group {
     pub inited: bool,
     /// Groups below it that exist (`cgroup.nr_descendants`).
     pub nr_descendants: u32,
+    /// The scheduler of its tasks.
+    pub sched: SchedIx,
     /// Its place among the groups of its parent.
     place: u32,
     /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
@@ -145,6 +148,7 @@ impl Group {
             knobs: GroupKnobs::default(),
             inited: false,
             nr_descendants: 0,
+            sched: SchedIx::ROOT,
             place: 0,
             left: 0,
             children: Vec::new(),
@@ -164,6 +168,7 @@ impl Group {
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
             nr_descendants: 0,
+            sched: SchedIx::ROOT,
             place: 0,
             left: 0,
             children: Vec::new(),
@@ -230,6 +235,7 @@ impl Groups {
         let place = entry.place as usize;
         self.count_below(group, 1);
         let Some(parent) = self.get(group).parent else { return };
+        self.all[group.index()].sched = self.all[parent.index()].sched;
         let siblings = &mut self.all[parent.index()].children;
         siblings[place..].rotate_left(1);
         let moved = siblings[place..].to_vec();

@@ -20,6 +20,7 @@ use crate::state::rq::RtThrottling;
 use crate::state::sched::Sched;
 use crate::state::scx::ScxState;
 use crate::state::starvation::IdleBeside;
+use crate::state::subs::Subs;
 use crate::state::task::{FIRST_PID, Task, USER_SPACE_PID, View};
 use crate::state::timer::TimerState;
 use crate::state::topology::Topology;
@@ -136,6 +137,7 @@ pub struct Kernel {
     pub(crate) scx: ScxState,
     /// The scheduler at hand.
     pub(crate) sched: Sched,
+    pub(crate) subs: Subs,
     /// `ops.dequeue()` calls and trace points that wait for the callback to return.
     pub(crate) deferred: VecDeque<Deferred>,
     pub(crate) machine: Machine,
@@ -226,6 +228,12 @@ impl Kernel {
         !self.timers.is_empty()
     }
 
+    /// Counts a line that a program prints; its number.
+    pub fn count_line(&mut self) -> u64 {
+        self.scx.lines += 1;
+        self.scx.lines
+    }
+
     /// Why the scheduler is to be ejected, if it is.
     pub fn failure(&self) -> Option<&str> {
         self.sched.exit.as_ref().map(|exit| exit.message.as_str())
@@ -254,6 +262,7 @@ impl Kernel {
             timers: Vec::new(),
             scx: ScxState::default(),
             sched: Sched::default(),
+            subs: Subs::default(),
             trace: Tracer::new(cpus.len(), config.sinks.clone(), config.checkers),
             totals: CostTotals::default(),
             deferred: VecDeque::new(),

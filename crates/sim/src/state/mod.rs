@@ -23,6 +23,7 @@ pub(crate) mod scx;
 pub(crate) mod sim;
 pub(crate) mod starvation;
 pub(crate) mod states;
+pub(crate) mod subs;
 pub(crate) mod task;
 pub(crate) mod timer;
 pub(crate) mod topology;

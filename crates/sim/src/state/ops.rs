@@ -6,6 +6,7 @@ use crate::event::lock::TimerId;
 use crate::state::group::{GroupIx, GroupKnobs};
 use crate::state::kernel::UPTIME;
 pub use crate::state::points::{TracePoint, TracePointKind, TracePoints};
+use crate::state::subs::SchedIx;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, TaskId, TimeNs, Weight};
 use schedlab_trace::ExitRecord;
 
@@ -50,6 +51,10 @@ pub enum OpKind {
     CgroupSetWeight,
     CgroupSetBandwidth,
     CgroupSetIdle,
+    SubAttach,
+    SubDetach,
+    SubCapsUpdated,
+    SubEcapsUpdated,
     /// A BPF timer's function.
     Timer,
     /// A program attached to a trace point.
@@ -169,6 +174,17 @@ pub enum UserSpaceNext {
     GoOn,
     /// The user space computes without end, and makes no further call.
     Compute,
+}
+
+/// A sub-scheduler that a run attaches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SubWish {
+    /// The path of its group, from below the root.
+    pub group: String,
+    /// `ops.name`.
+    pub name: String,
+    /// When it is attached, from the beginning of the run.
+    pub at: DurationNs,
 }
 
 /// From where to where a task moves.
@@ -386,6 +402,41 @@ pub trait SchedExt {
 
     /// `ops.cgroup_set_idle()`.
     fn cgroup_set_idle(&mut self, k: &mut Kernel, group: GroupIx, idle: bool) {}
+
+    /// The sub-schedulers that the run attaches, by number.
+    fn subs(&self) -> &[SubWish] {
+        &[]
+    }
+
+    /// Gives one of them away, to be [adopted](SchedExt::adopt).
+    fn take_sub(&mut self, number: usize) -> Box<Self> {
+        unreachable!("there is no sub-scheduler {number}")
+    }
+
+    /// A sub-scheduler belongs to this one from now on.
+    fn adopt(&mut self, ix: SchedIx, sub: Box<Self>) {}
+
+    /// A child of this scheduler.
+    fn sub(&mut self, ix: SchedIx) -> &mut Self {
+        unreachable!("there is no sub-scheduler {ix:?}")
+    }
+
+    /// A task belongs to this scheduler from now on: what programs see of it follows the kernel.
+    fn owns(&mut self, k: &mut Kernel, task: TaskId) {}
+
+    /// `ops.sub_attach()`. # Errors: the errno (positive), with which it is refused.
+    fn sub_attach(&mut self, k: &mut Kernel, child: SchedIx) -> Result<(), i32> {
+        Ok(())
+    }
+
+    /// `ops.sub_detach()`.
+    fn sub_detach(&mut self, k: &mut Kernel, child: SchedIx) {}
+
+    /// `ops.sub_caps_updated()`: capabilities that have changed, and CPUs of one cache domain where they have.
+    fn sub_caps_updated(&mut self, k: &mut Kernel, cpus: &CpuMask, caps: u8) {}
+
+    /// `ops.sub_ecaps_updated()`.
+    fn sub_ecaps_updated(&mut self, k: &mut Kernel, cpu: CpuId, before: u8, after: u8) {}
 
     /// `ops.cpu_online()`.
     fn cpu_online(&mut self, k: &mut Kernel, cpu: CpuId) {}

@@ -34,6 +34,12 @@ impl TracePoints {
     /// None.
     pub const NONE: TracePoints = TracePoints(0);
 
+    /// The points of either set.
+    #[must_use]
+    pub(crate) const fn with_all(self, others: TracePoints) -> TracePoints {
+        TracePoints(self.0 | others.0)
+    }
+
     /// This set with `kind`.
     #[must_use]
     pub const fn with(self, kind: TracePointKind) -> TracePoints {

@@ -24,10 +24,16 @@ pub struct EventCounters {
     pub bypass_dispatch: u64,
     pub bypass_activate: u64,
     pub insert_not_owned: u64,
+    pub sub_bypass_dispatch: u64,
+    pub sub_forced_admit: u64,
+    pub sub_preempt_denied: u64,
+    pub sub_kick_denied: u64,
+    pub sub_reenq_denied: u64,
+    pub sub_cidperf_denied: u64,
 }
 
 impl EventCounters {
-    /// The counters with the kernel's names, in the kernel's order. Those of sub-schedulers stay 0.
+    /// The counters with the kernel's names, in the kernel's order.
     pub fn named(&self) -> [(&'static str, u64); 21] {
         [
             ("SCX_EV_SELECT_CPU_FALLBACK", self.select_cpu_fallback),
@@ -44,12 +50,12 @@ impl EventCounters {
             ("SCX_EV_BYPASS_DISPATCH", self.bypass_dispatch),
             ("SCX_EV_BYPASS_ACTIVATE", self.bypass_activate),
             ("SCX_EV_INSERT_NOT_OWNED", self.insert_not_owned),
-            ("SCX_EV_SUB_BYPASS_DISPATCH", 0),
-            ("SCX_EV_SUB_FORCED_ADMIT", 0),
-            ("SCX_EV_SUB_PREEMPT_DENIED", 0),
-            ("SCX_EV_SUB_KICK_DENIED", 0),
-            ("SCX_EV_SUB_REENQ_DENIED", 0),
-            ("SCX_EV_SUB_CIDPERF_DENIED", 0),
+            ("SCX_EV_SUB_BYPASS_DISPATCH", self.sub_bypass_dispatch),
+            ("SCX_EV_SUB_FORCED_ADMIT", self.sub_forced_admit),
+            ("SCX_EV_SUB_PREEMPT_DENIED", self.sub_preempt_denied),
+            ("SCX_EV_SUB_KICK_DENIED", self.sub_kick_denied),
+            ("SCX_EV_SUB_REENQ_DENIED", self.sub_reenq_denied),
+            ("SCX_EV_SUB_CIDPERF_DENIED", self.sub_cidperf_denied),
             ("SCX_EV_SUB_RESCUE", 0),
         ]
     }

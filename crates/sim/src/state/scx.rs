@@ -34,6 +34,8 @@ pub(crate) struct ScxState {
     pub(crate) deferred_locals: Vec<(TaskId, Option<u32>)>,
     pub(crate) idle_cpus: IdleMasks,
     pub(crate) runnable_seq: u64,
+    /// Lines that programs have printed.
+    pub(crate) lines: u64,
     pub(crate) watchdog_interval: DurationNs,
     /// The run ended with the scheduler in place.
     pub(crate) regular_end: bool,

@@ -10,6 +10,7 @@ use crate::state::kernel::Deferred;
 use crate::state::lane::Lane;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::states::SharedStates;
+use crate::state::subs::SchedIx;
 use crate::state::task::RunState;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
@@ -34,6 +35,8 @@ pub(crate) struct Sim<S> {
     pub(crate) watch: Watch,
     pub(crate) lane: Lane,
     pub(crate) states: Option<SharedStates>,
+    /// Sub-schedulers of the run that could not be attached, by number, with the errno.
+    pub(crate) sub_refusals: Vec<(usize, i32)>,
 }
 
 impl<S> Sim<S> {
@@ -46,8 +49,15 @@ impl<S> Sim<S> {
             watch: Watch::default(),
             lane: Lane::new(config.core),
             states: config.states.clone(),
+            sub_refusals: Vec::new(),
         }
     }
+}
+
+/// The object of the scheduler at hand, which is a sub-scheduler.
+#[cold]
+pub(crate) fn sub_at_hand<'a, S: SchedExt>(root: &'a mut S, k: &Kernel) -> &'a mut S {
+    k.subs.node(k.subs.at).path.iter().fold(root, |at, &step| at.sub(step))
 }
 
 /// Calls into the scheduler.
@@ -67,8 +77,11 @@ impl<S: SchedExt> Sim<S> {
         rq: Option<CpuId>,
         body: impl FnOnce(&mut S, &mut Kernel) -> R,
     ) -> R {
-        let ops = self.ops.as_mut().expect("a callback needs a scheduler");
+        let mut ops = self.ops.as_mut().expect("a callback needs a scheduler");
         let k = &mut self.k;
+        if k.subs.at != SchedIx::ROOT {
+            ops = sub_at_hand(ops, k);
+        }
         k.charge(k.machine.costs.callback);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);
         let before = k.ctx.now;
@@ -97,18 +110,41 @@ impl<S: SchedExt> Sim<S> {
         while let Some(call) = self.k.deferred.pop_front() {
             match call {
                 Deferred::Dequeue(task, flags) => {
-                    if self.has(OpKind::Dequeue) && self.k.get_task(task).is_some() {
-                        let rq = Some(self.k.task(task).cpu);
-                        self.call(OpKind::Dequeue, Some(task), rq, |ops, k| ops.dequeue(k, task, flags));
+                    if self.k.get_task(task).is_none() {
+                        continue;
+                    }
+                    if self.k.is_elsewhere(task) {
+                        self.with_sched_of(task, |sim| sim.call_dequeue(task, flags));
+                    } else {
+                        self.call_dequeue(task, flags);
                     }
                 }
                 Deferred::Trace(point) => {
                     if self.ops.is_some() {
                         self.call(OpKind::Tracing, None, None, |ops, k| ops.tracepoint(k, &point));
+                        if self.k.subs.many {
+                            self.trace_for_subs(&point);
+                        }
                     }
                 }
             }
         }
+    }
+
+    fn call_dequeue(&mut self, task: TaskId, flags: u64) {
+        if self.has(OpKind::Dequeue) {
+            let rq = Some(self.k.task(task).cpu);
+            self.call(OpKind::Dequeue, Some(task), rq, |ops, k| ops.dequeue(k, task, flags));
+        }
+    }
+
+    /// A trace point for the programs of sub-schedulers.
+    #[cold]
+    fn trace_for_subs(&mut self, point: &TracePoint) {
+        self.for_each_sub(|sim| {
+            let call = |ops: &mut S, k: &mut Kernel| ops.tracepoint(k, point);
+            sim.call(OpKind::Tracing, None, None, call);
+        });
     }
 
     /// Fires a trace point at once, if a program is attached to it.

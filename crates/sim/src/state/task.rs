@@ -14,6 +14,7 @@ use crate::state::cache::Warmth;
 use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
 use crate::state::group::GroupIx;
+use crate::state::subs::SchedIx;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
 use std::sync::Arc;
@@ -102,6 +103,9 @@ pub struct ScxEntity {
     pub(crate) dsq_seq: u32,
     pub(crate) on_priq: bool,
     pub(crate) reenq_cnt: u32,
+    /// The capabilities that were missing for a local queue, and of which CPU, when it was last rejected
+    /// (`reenq_reason_caps`, `reenq_reason_cid`).
+    pub reenq_reason: (u8, CpuId),
 }
 
 impl ScxEntity {
@@ -121,6 +125,7 @@ impl ScxEntity {
                 ddsp_enq_flags: 0,
             },
             tid: u64::from(task.0) + 1,
+            reenq_reason: (0, CpuId(0)),
             ddsp_slice: 0,
             ddsp_vtime: 0,
             dsq: None,
@@ -176,6 +181,8 @@ pub struct Task {
     pub process: ProcessId,
     /// The group that it is in.
     pub group: GroupIx,
+    /// The scheduler that it has: its group's.
+    pub(crate) sched: SchedIx,
     /// The CPUs that it has asked for (`user_cpus_ptr`), of which its group may allow fewer.
     pub(crate) user_cpus: Option<Arc<CpuMask>>,
     /// Where it ran last.
@@ -264,6 +271,7 @@ impl Task {
             comm: comm_of(&spec.name),
             process: spec.process,
             group: spec.group,
+            sched: SchedIx::ROOT,
             user_cpus: spec.user_cpus,
             parent: parent.map(|parent| parent.id),
             class: SchedClass::Fair,

@@ -8,7 +8,8 @@ use crate::state::cpu::Kick;
 use crate::state::dsq::{Cursor, Dsq, DsqIter};
 use crate::state::ops::OpKind;
 use crate::state::sched::{DispatchEntry, EventCounters, PendingExit};
-use crate::state::task::OpsState;
+use crate::state::subs::{CAP_ENQ_IMMED, CAP_PERF, SchedIx};
+use crate::state::task::{OpsState, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 
@@ -318,9 +319,25 @@ impl Kernel {
     pub fn reenqueue_local(&mut self) -> u32 {
         let cpu = self.ctx.cpu;
         let nr = self.dsq(self.dsq_local(cpu)).nr;
+        if self.subs.at != SchedIx::ROOT {
+            return self.reenqueue_own(cpu, nr);
+        }
         let entry = self.cpu_mut(cpu);
         entry.reenq_local |= nr > 0;
         entry.reenq_any |= nr > 0;
+        nr
+    }
+
+    /// The same for a sub-scheduler, to whom no task of others goes back.
+    #[cold]
+    fn reenqueue_own(&mut self, cpu: CpuId, nr: u32) -> u32 {
+        if self.missing_caps(cpu, CAP_ENQ_IMMED) != 0 {
+            self.sched.events.sub_reenq_denied += 1;
+            return 0;
+        }
+        let here = self.subs.at;
+        self.subs.reenqueue[cpu.index()].push((here, false));
+        self.cpu_mut(cpu).reenq_local |= nr > 0;
         nr
     }
 }
@@ -349,6 +366,8 @@ impl Kernel {
         if self.sched.bypassing {
             return;
         }
+        let flags = if self.subs.at == SchedIx::ROOT { Some(flags) } else { self.kick_flags(cpu, flags) };
+        let Some(flags) = flags else { return };
         if flags & SCX_KICK_IDLE != 0 {
             if flags & (SCX_KICK_PREEMPT | SCX_KICK_WAIT) != 0 {
                 self.error(ExitKind::Error, "PREEMPT/WAIT cannot be used with SCX_KICK_IDLE".into());
@@ -364,6 +383,21 @@ impl Kernel {
         self.kicks_pending = true;
     }
 
+    /// What a sub-scheduler's kick of a CPU may do there (`kick_one_cpu()`); nothing if it may not be kicked.
+    #[cold]
+    fn kick_flags(&mut self, cpu: CpuId, flags: u64) -> Option<u64> {
+        if self.missing_caps(cpu, CAP_ENQ_IMMED) != 0 {
+            self.sched.events.sub_kick_denied += 1;
+            return None;
+        }
+        let needed = if flags & SCX_KICK_PREEMPT != 0 { self.caps_to_preempt(cpu) } else { 0 };
+        if self.missing_caps(cpu, needed) == 0 {
+            return Some(flags);
+        }
+        self.sched.events.sub_preempt_denied += 1;
+        Some(flags & !SCX_KICK_PREEMPT)
+    }
+
     /// `scx_bpf_task_running()`.
     pub fn task_running(&self, task: TaskId) -> bool {
         self.task(task).on_cpu
@@ -376,7 +410,9 @@ impl Kernel {
 
     /// `scx_task_on_sched()`: false for a task that `ops.init_task()` has not accepted, or that has left.
     pub fn has_task(&self, task: TaskId) -> bool {
-        self.get_task(task).is_some_and(|task| task.scx.flags & SCX_TASK_STATE_MASK >= SCX_TASK_INIT)
+        let here = self.subs.at;
+        let own = |task: &Task| task.sched == here && task.scx.flags & SCX_TASK_STATE_MASK >= SCX_TASK_INIT;
+        self.get_task(task).is_some_and(own)
     }
 
     /// `scx_bpf_task_set_slice()` for a task that the scheduler has.
@@ -438,6 +474,10 @@ impl Kernel {
             self.error(ExitKind::Error, format!("Invalid target CPU {cpu}"));
             return -errno::EINVAL;
         }
+        if self.missing_caps(target, CAP_PERF) != 0 {
+            self.sched.events.sub_cidperf_denied += 1;
+            return -errno::EACCES;
+        }
         self.cpu_mut(target).cpuperf_target = perf;
         0
     }
@@ -492,6 +532,7 @@ impl Kernel {
         let current = self.ctx.current;
         self.sched.exit =
             Some(PendingExit { kind, message, cpu, current, at: self.ctx.now, site: self.ctx.site });
+        self.subs.exits |= self.subs.at != SchedIx::ROOT;
     }
 
     /// `scx_bpf_dump()`: text of the dump callbacks. Lines beyond the dump's

@@ -8,13 +8,14 @@ use crate::state::kernel::Kernel;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
 use crate::state::sched::SMALL_DSQ_IDS;
 use crate::state::sim::Sim;
+use crate::state::subs::SchedIx;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, KernelChange, TaskId, TimeNs};
 use schedlab_trace::{Bounds, ExitKind, ExitRecord, IDLE_LOOK};
 
 /// From a claimed exit to the helper thread that removes the scheduler: a wakeup
 /// and a switch. Chosen.
-const DISABLE_DELAY: DurationNs = DurationNs::from_us(50);
+pub(super) const DISABLE_DELAY: DurationNs = DurationNs::from_us(50);
 
 /// Tasks that wait at the end of a run, of which it is kept where. Chosen: more than warnings name.
 const TOLD: usize = 64;
@@ -27,10 +28,13 @@ pub(crate) fn exit_reason(kind: ExitKind) -> &'static str {
         ExitKind::UnregBpf => "unregistered from BPF",
         ExitKind::UnregKern => "unregistered from the main kernel",
         ExitKind::Sysrq => "disabled by sysrq-S",
+        ExitKind::Parent => "parent exiting",
+        ExitKind::ParentKill => "killed by parent scheduler",
         ExitKind::Error => "runtime error",
         ExitKind::ErrorBpf => "scx_bpf_error",
         ExitKind::ErrorStall => "runnable task stall",
         ExitKind::ErrorReenq => "reenqueue limit",
+        ExitKind::ErrorRescue => "rescue bandwidth overload",
     }
 }
 
@@ -166,7 +170,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `scx_validate_ops()`.
-    fn validate_ops(&mut self) -> bool {
+    pub(super) fn validate_ops(&mut self) -> bool {
         let (scx, sched) = (&self.k.scx, &self.k.sched);
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
         let problem = if sched.flags & !SCX_OPS_ALL_FLAGS != 0 {
@@ -203,7 +207,7 @@ impl<S: SchedExt> Sim<S> {
 
 /// Tasks.
 impl<S: SchedExt> Sim<S> {
-    fn set_state(&mut self, task: TaskId, state: u32) {
+    pub(super) fn set_state(&mut self, task: TaskId, state: u32) {
         let entry = self.k.task_mut(task);
         entry.set_scx_flags(entry.scx.flags & !SCX_TASK_STATE_MASK | state);
     }
@@ -214,22 +218,23 @@ impl<S: SchedExt> Sim<S> {
         if !self.k.scx.loaded || self.k.scx.disabling {
             return;
         }
-        if !self.init_task(task, true) {
-            self.k.task_mut(task).class = SchedClass::Fair;
-        } else if self.k.task(task).class == SchedClass::Ext {
-            self.ext_enable(task);
-        }
+        let sched = self.k.sched_of_group(self.k.task(task).group);
+        self.k.task_mut(task).sched = sched;
+        self.with_sched(sched, |sim| {
+            if !sim.init_task(task, true) {
+                sim.k.task_mut(task).class = SchedClass::Fair;
+            } else if sim.k.task(task).class == SchedClass::Ext {
+                sim.ext_enable(task);
+            }
+        });
     }
 
     /// `__scx_init_task()`: false after a failure, whose exit is claimed.
     fn init_task(&mut self, task: TaskId, fork: bool) -> bool {
         if self.has(OpKind::InitTask) {
             self.set_state(task, SCX_TASK_INIT_BEGIN);
-            let result = self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, fork));
-            if let Err(errno) = result {
-                let entry = self.k.task(task);
-                let message =
-                    format!("ops.init_task() failed (-{errno}) for {}[{}]", entry.name(), entry.pid);
+            if let Err(errno) = self.call_init_task(task, fork) {
+                let message = self.init_failure(task, errno);
                 self.k.error(ExitKind::Error, message);
                 self.set_state(task, SCX_TASK_NONE);
                 return false;
@@ -240,8 +245,28 @@ impl<S: SchedExt> Sim<S> {
         true
     }
 
+    /// `ops.init_task()` of the scheduler at hand, if it has that.
+    pub(crate) fn call_init_task(&mut self, task: TaskId, fork: bool) -> Result<(), i32> {
+        if !self.has(OpKind::InitTask) {
+            return Ok(());
+        }
+        self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, fork))
+    }
+
+    /// The words for a task that was not accepted.
+    pub(super) fn init_failure(&self, task: TaskId, errno: i32) -> String {
+        let entry = self.k.task(task);
+        format!("ops.init_task() failed (-{errno}) for {}[{}]", entry.name(), entry.pid)
+    }
+
+    /// `ops.exit_task()` of the scheduler at hand. Its object forgets the task, whether it has that or not.
+    pub(super) fn call_exit_task(&mut self, task: TaskId, cancelled: bool) {
+        let cpu = self.k.task(task).cpu;
+        self.call(OpKind::ExitTask, Some(task), Some(cpu), |ops, k| ops.exit_task(k, task, cancelled));
+    }
+
     /// `scx_enable_task()`.
-    fn ext_enable(&mut self, task: TaskId) {
+    pub(super) fn ext_enable(&mut self, task: TaskId) {
         let weight = self.k.task(task).scx_weight();
         let cpu = self.k.task(task).cpu;
         self.k.scx.had_tasks = true;
@@ -274,7 +299,10 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `scx_disable_and_exit_task()`.
-    fn ext_exit_task(&mut self, task: TaskId) {
+    pub(super) fn ext_exit_task(&mut self, task: TaskId) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_exit_task(task));
+        }
         let state = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK;
         if state == SCX_TASK_NONE {
             return;
@@ -283,8 +311,7 @@ impl<S: SchedExt> Sim<S> {
             self.ext_disable(task);
         }
         if self.ops.is_some() {
-            let cpu = self.k.task(task).cpu;
-            self.call(OpKind::ExitTask, Some(task), Some(cpu), |ops, k| ops.exit_task(k, task, false));
+            self.call_exit_task(task, false);
         }
         self.set_state(task, SCX_TASK_NONE);
     }
@@ -299,7 +326,11 @@ impl<S: SchedExt> Sim<S> {
     /// `switched_from_scx()`, before the task's attributes change.
     pub(crate) fn switched_from(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
         if old == SchedClass::Ext && new != SchedClass::Ext {
-            self.ext_disable(task);
+            if self.k.is_elsewhere(task) {
+                self.with_sched_of(task, |sim| sim.ext_disable(task));
+            } else {
+                self.ext_disable(task);
+            }
         }
     }
 
@@ -316,6 +347,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `switching_to_scx()`: changes of affinity were not told while another class had the task.
     fn switching_to_ext(&mut self, task: TaskId) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.switching_to_ext(task));
+        }
         self.ext_enable(task);
         let cid_form = self.k.sched.info.as_ref().is_some_and(|info| info.cid_form);
         if self.has(OpKind::SetCpumask) && !cid_form {
@@ -354,19 +388,22 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.queue.push(time + self.k.scx.watchdog_interval, Event::Watchdog);
-        let timeout = self.k.sched.timeout;
         let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
-        let late = |task: &&Task| time.since(task.scx.runnable_at) > timeout;
+        let late = |task: &&Task| {
+            let timeout =
+                if self.k.subs.many { self.k.sched_of(task.sched).timeout } else { self.k.sched.timeout };
+            time.since(task.scx.runnable_at) > timeout
+        };
         let stalled = self.k.live_tasks().filter(waits).filter(late);
         let Some(task) = stalled.min_by_key(|task| (task.cpu, task.scx.runnable_seq)) else { return };
         let ms = time.since(task.scx.runnable_at).0 / 1_000_000;
         let message =
             format!("{}[{}] failed to run for {}.{:03}s", task.name(), task.pid, ms / 1000, ms % 1000);
         let message = message + &where_it_waits(&self.k, task);
-        let cpu = task.cpu;
+        let (cpu, sched) = (task.cpu, task.sched);
         self.k.ctx.now = self.k.ctx.now.max(time);
         self.k.ctx.current = None;
-        self.k.claim_exit(ExitKind::ErrorStall, message, Some(cpu));
+        self.k.as_sched(sched, |k| k.claim_exit(ExitKind::ErrorStall, message, Some(cpu)));
         self.check_exit();
     }
 
@@ -376,19 +413,27 @@ impl<S: SchedExt> Sim<S> {
         if self.k.sched.exit.is_some() && !self.k.scx.disabling && self.k.held.pause.is_none() {
             self.begin_exit();
         }
+        if self.k.subs.exits && self.k.held.pause.is_none() {
+            self.begin_sub_exits();
+        }
     }
 
     #[cold]
     fn begin_exit(&mut self) {
         self.k.scx.disabling = true;
         let was = self.k.set_setup(true);
+        self.name_and_dump();
+        self.bypass();
+        self.k.set_setup(was);
+        self.k.queue.push(self.k.ctx.now + DISABLE_DELAY, Event::Disable);
+    }
+
+    /// Writes down what is known of an ejection.
+    pub(super) fn name_and_dump(&mut self) {
         self.name_source();
         if self.k.sched.exit.as_ref().is_some_and(|exit| exit.kind.is_ejection()) {
             self.dump_state();
         }
-        self.bypass();
-        self.k.set_setup(was);
-        self.k.queue.push(self.k.ctx.now + DISABLE_DELAY, Event::Disable);
     }
 
     /// Adds to the message of an ejection which line of which program is at fault, where a call of a program is.
@@ -406,6 +451,7 @@ impl<S: SchedExt> Sim<S> {
         self.k.sched.bypassing = true;
         self.k.sched.bypass_since = self.k.ctx.now;
         self.k.sched.events.bypass_activate += 1;
+        self.subs_bypass();
         self.requeue_waiting();
         for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             self.k.resched_curr(cpu);
@@ -414,7 +460,17 @@ impl<S: SchedExt> Sim<S> {
 
     /// The waiting tasks are queued again, those that wait longest last, as the bypass begins or ends.
     fn requeue_waiting(&mut self) {
-        let waits = |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext;
+        self.requeue_waiting_if(|_| true);
+    }
+
+    /// The same for those of some schedulers.
+    pub(super) fn requeue_waiting_of(&mut self, scheds: &[SchedIx]) {
+        self.requeue_waiting_if(|task| scheds.contains(&task.sched));
+    }
+
+    fn requeue_waiting_if(&mut self, concerned: impl Fn(&Task) -> bool) {
+        let waits =
+            |task: &&Task| task.scx.runnable_seq != 0 && task.class == SchedClass::Ext && concerned(task);
         let mut waiting: Vec<_> = self
             .k
             .live_tasks()
@@ -455,6 +511,7 @@ impl<S: SchedExt> Sim<S> {
     /// `scx_root_disable()`: every task goes to the fair class, then `ops.exit()`.
     pub(crate) fn disable(&mut self) {
         let was = self.k.set_setup(true);
+        self.disable_subs(ExitKind::Parent);
         self.k.scx.switch_all = false;
         self.exit_groups();
         let tasks: Vec<TaskId> = self.k.live_tasks().map(|task| task.id).collect();
@@ -501,6 +558,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.set_setup(true);
         self.k.scx.still_waiting = self.still_waiting();
+        self.disable_subs(ExitKind::Unreg);
         if self.k.sched.exit.is_none() {
             self.k.claim_exit(ExitKind::Unreg, String::new(), None);
             self.k.scx.regular_end = true;

@@ -11,6 +11,7 @@ pub(crate) mod kfunc;
 pub(crate) mod life;
 mod past;
 pub(crate) mod queue;
+pub(crate) mod sub;
 
 use crate::class::ext::queue::Insert;
 use crate::flags::*;
@@ -34,6 +35,14 @@ impl<S: SchedExt> Sim<S> {
     /// `enqueue_task_scx()`. Holds the rq lock of `cpu`.
     #[inline(always)]
     pub(crate) fn ext_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_enqueue_here(cpu, task, flags));
+        }
+        self.ext_enqueue_here(cpu, task, flags);
+    }
+
+    #[inline(always)]
+    fn ext_enqueue_here(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let restored = flags & ENQUEUE_RESTORE != 0 && self.k.curr(cpu) == Some(task);
         let flags = if restored && self.k.machine.kernel.version.has(KernelChange::SubSchedulers) {
             flags | SCX_ENQ_IGNORE_CAPS
@@ -80,7 +89,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// `scx_do_enqueue_task()`: to the scheduler, or past it.
-    fn ext_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+    pub(super) fn ext_do_enqueue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let entry = self.k.task_mut(task);
         if entry.scx.flags & SCX_TASK_IMMED != 0 {
             entry.drop_scx_flags(SCX_TASK_IMMED);
@@ -166,6 +175,11 @@ impl<S: SchedExt> Sim<S> {
         while let Some((task, site)) = self.k.scx.deferred_locals.pop() {
             let Some(entry) = self.k.get_task(task) else { continue };
             let (scx, cpu) = (entry.scx, entry.cpu);
+            if self.k.is_elsewhere(task) {
+                self.k.scx.deferred_locals.push((task, site));
+                self.with_sched_of(task, |sim| sim.move_all_deferred_locals());
+                continue;
+            }
             if scx.ddsp_dsq_id == SCX_DSQ_INVALID || scx.flags & SCX_TASK_QUEUED == 0 || scx.dsq.is_some() {
                 continue;
             }
@@ -189,6 +203,14 @@ impl<S: SchedExt> Sim<S> {
     /// `dequeue_task_scx()`. Holds the rq lock of `cpu`.
     #[inline(always)]
     pub(crate) fn ext_dequeue(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_dequeue_here(cpu, task, flags));
+        }
+        self.ext_dequeue_here(cpu, task, flags);
+    }
+
+    #[inline(always)]
+    fn ext_dequeue_here(&mut self, cpu: CpuId, task: TaskId, flags: u64) {
         let flags = if flags & SCX_DEQ_SLEEP == 0 { flags | SCX_DEQ_SCHED_CHANGE } else { flags };
         let entry = self.k.task_mut(task);
         assert!(entry.scx.flags & SCX_TASK_QUEUED != 0, "{task} is queued");
@@ -249,8 +271,15 @@ impl<S: SchedExt> Sim<S> {
             self.k.task_mut(task).add_scx_flags(reason);
         }
         for (task, _) in tasks {
-            self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
+            if self.k.is_elsewhere(task) {
+                self.with_sched_of(task, |sim| sim.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ));
+            } else {
+                self.ext_do_enqueue(cpu, task, SCX_ENQ_REENQ);
+            }
             self.k.task_mut(task).drop_scx_flags(SCX_TASK_REENQ_REASON_MASK);
+        }
+        if self.k.subs.many {
+            self.reenqueue_for_subs(cpu);
         }
         self.run_deferred();
         self.move_deferred_locals();
@@ -262,6 +291,14 @@ impl<S: SchedExt> Sim<S> {
     /// `select_task_rq_scx()`.
     #[inline(always)]
     pub(crate) fn ext_select(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_select_here(task, prev, wake_flags));
+        }
+        self.ext_select_here(task, prev, wake_flags)
+    }
+
+    #[inline(always)]
+    fn ext_select_here(&mut self, task: TaskId, prev: CpuId, wake_flags: u64) -> CpuId {
         if self.k.sched.bypassing {
             self.k.sched.events.bypass_dispatch += 1;
             self.k.task_mut(task).set_selected_cpu(prev.0 as i32);
@@ -332,6 +369,9 @@ impl<S: SchedExt> Sim<S> {
     /// `dispatch_one()`.
     #[inline(always)]
     fn ext_dispatch_one(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
+        if self.k.subs.many && !self.k.subs.to_sync[cpu.index()].is_empty() {
+            self.sync_caps(cpu, prev);
+        }
         if std::mem::take(&mut self.k.cpu_mut(cpu).cpu_released) {
             self.ext_tell_acquire(cpu);
         }
@@ -339,7 +379,7 @@ impl<S: SchedExt> Sim<S> {
         if let Some(task) = prev {
             self.k.scx_update_curr(task);
         }
-        let bypassing = self.k.sched.bypassing;
+        let (bypassing, enq_last) = self.prev_stands(prev);
         let verdict = if self.has_slice(prev) && !bypassing {
             Verdict::Prev
         } else if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
@@ -349,8 +389,9 @@ impl<S: SchedExt> Sim<S> {
         };
         let verdict = match verdict {
             Verdict::Nothing if self.is_queued(prev) => {
-                if self.k.sched.flags & SCX_OPS_ENQ_LAST == 0 || bypassing {
-                    self.k.sched.events.dispatch_keep_last += 1;
+                let stays = prev.is_some_and(|prev| self.k.can_stay(prev, cpu));
+                if (!enq_last || bypassing) && stays {
+                    self.count_keep_last(prev);
                     Verdict::Prev
                 } else {
                     Verdict::Nothing
@@ -363,6 +404,24 @@ impl<S: SchedExt> Sim<S> {
             self.k.cpu_mut(cpu).reenq_local = true;
         }
         verdict
+    }
+
+    /// Whether the scheduler of the task that ran bypasses, and whether it wants its last task.
+    #[inline(always)]
+    fn prev_stands(&self, prev: Option<TaskId>) -> (bool, bool) {
+        let sched = match prev {
+            Some(prev) if self.k.subs.many => self.k.sched_of(self.k.task(prev).sched),
+            _ => &self.k.sched,
+        };
+        (sched.bypassing, sched.flags & SCX_OPS_ENQ_LAST != 0)
+    }
+
+    fn count_keep_last(&mut self, prev: Option<TaskId>) {
+        let sched = match prev {
+            Some(prev) if self.k.subs.many => self.k.sched_of_mut(self.k.task(prev).sched),
+            _ => &mut self.k.sched,
+        };
+        sched.events.dispatch_keep_last += 1;
     }
 
     #[inline(never)]
@@ -384,12 +443,18 @@ impl<S: SchedExt> Sim<S> {
         if self.k.sched.bypassing {
             return if self.ext_consume_bypass(cpu) { Verdict::Local } else { Verdict::Nothing };
         }
+        if self.k.subs.many && self.k.bypass_share(cpu) == Some(true) {
+            return self.hosted_verdict(true);
+        }
         if !self.has(OpKind::Dispatch) {
             return Verdict::Nothing;
         }
+        let own = prev.filter(|&task| !self.k.is_elsewhere(task));
         for _ in 0..SCX_DSP_MAX_LOOPS {
             self.k.sched.nr_dispatched = 0;
-            self.call(OpKind::Dispatch, prev, Some(cpu), |ops, k| ops.dispatch(k, cpu, prev));
+            self.k.subs.dispatch_prev = prev;
+            self.call(OpKind::Dispatch, own, Some(cpu), |ops, k| ops.dispatch(k, cpu, own));
+            self.k.subs.dispatch_prev = None;
             self.k.flush_dispatch_buffer(cpu);
             self.run_deferred();
             if self.has_slice(prev) {
@@ -399,11 +464,21 @@ impl<S: SchedExt> Sim<S> {
                 return Verdict::Local;
             }
             if self.k.sched.nr_dispatched == 0 {
-                return Verdict::Nothing;
+                return self.ext_dispatch_rest(cpu);
             }
         }
         self.k.kick_cpu(cpu.0 as i32, 0);
-        Verdict::Nothing
+        self.ext_dispatch_rest(cpu)
+    }
+
+    /// What there is besides, where the scheduler has found nothing: tasks of sub-schedulers that bypass.
+    #[inline(always)]
+    fn ext_dispatch_rest(&mut self, cpu: CpuId) -> Verdict {
+        if !self.k.subs.many {
+            return Verdict::Nothing;
+        }
+        let found = self.k.bypass_rest(cpu);
+        self.hosted_verdict(found)
     }
 
     #[inline(always)]
@@ -426,6 +501,14 @@ impl<S: SchedExt> Sim<S> {
     /// `set_next_task_scx()`.
     #[inline(always)]
     pub(crate) fn ext_set_next(&mut self, cpu: CpuId, task: TaskId) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_set_next_here(cpu, task));
+        }
+        self.ext_set_next_here(cpu, task);
+    }
+
+    #[inline(always)]
+    fn ext_set_next_here(&mut self, cpu: CpuId, task: TaskId) {
         if self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0 {
             self.k.end_custody(task, SCX_DEQ_CORE_SCHED_EXEC);
             self.k.dispatch_dequeue(task);
@@ -449,6 +532,14 @@ impl<S: SchedExt> Sim<S> {
     /// `put_prev_task_scx()`.
     #[inline(always)]
     pub(crate) fn ext_put_prev(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_put_prev_here(cpu, task, next));
+        }
+        self.ext_put_prev_here(cpu, task, next);
+    }
+
+    #[inline(always)]
+    fn ext_put_prev_here(&mut self, cpu: CpuId, task: TaskId, next: Option<TaskId>) {
         self.k.cpu_mut(cpu).kick_sync += 1;
         self.k.scx_update_curr(task);
         if self.is_queued(Some(task)) {
@@ -476,7 +567,7 @@ impl<S: SchedExt> Sim<S> {
                 let flags = SCX_ENQ_HEAD;
                 self.k.dispatch_enqueue(local, task, Insert { flags, ..Insert::default() });
             }
-        } else if next.is_none() {
+        } else if next.is_none() && self.k.can_stay(task, cpu) {
             self.ext_do_enqueue(cpu, task, SCX_ENQ_LAST);
             if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
                 self.k.resched_after_pick = true;
@@ -515,6 +606,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `task_tick_scx()`.
     pub(crate) fn ext_tick(&mut self, cpu: CpuId, task: TaskId) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_tick(cpu, task));
+        }
         self.k.scx_update_curr(task);
         if self.k.sched.bypassing {
             self.k.task_mut(task).set_slice(0);
@@ -528,6 +622,9 @@ impl<S: SchedExt> Sim<S> {
 
     /// `yield_task_scx()`.
     pub(crate) fn ext_yield(&mut self, cpu: CpuId, task: TaskId) {
+        if self.k.is_elsewhere(task) {
+            return self.with_sched_of(task, |sim| sim.ext_yield(cpu, task));
+        }
         if self.has(OpKind::Yield) {
             self.call(OpKind::Yield, Some(task), Some(cpu), |ops, k| ops.yield_task(k, task, None));
         } else {
@@ -550,12 +647,18 @@ impl<S: SchedExt> Sim<S> {
         if self.has(OpKind::UpdateIdle) && !self.k.sched.bypassing {
             self.call(OpKind::UpdateIdle, None, Some(cpu), |ops, k| ops.update_idle(k, cpu, idle));
         }
+        if self.k.subs.many {
+            self.tell_subs_idle(cpu, idle, true);
+        }
     }
 
     /// An idle CPU found nothing and stays idle: its idle bit comes back.
     pub(crate) fn idle_again(&mut self, cpu: CpuId) {
         if self.k.scx.loaded && self.k.scx.builtin_idle {
             self.k.idle_update(cpu, true);
+        }
+        if self.k.subs.many {
+            self.tell_subs_idle(cpu, true, false);
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::state::kernel::Deferred;
 use crate::state::ops::OpKind;
 use crate::state::order::Place;
 use crate::state::rq::Served;
+use crate::state::subs::SchedIx;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TaskTable};
 use schedlab_trace::{EventKind, ExitKind};
@@ -127,12 +128,19 @@ impl Kernel {
 
     /// The global queue of the node of `cpu`.
     pub(crate) fn dsq_global(&self, cpu: CpuId) -> DsqIx {
-        DsqIx(self.cpus.len() as u32 + self.cpus[cpu.index()].node)
+        let node = self.cpus[cpu.index()].node;
+        if self.subs.at != SchedIx::ROOT {
+            return self.dsq_of_sub(Some(node), None);
+        }
+        DsqIx(self.cpus.len() as u32 + node)
     }
 
     /// The bypass queue of `cpu`.
     pub(crate) fn dsq_bypass(&self, cpu: CpuId) -> DsqIx {
         debug_assert!(cpu.index() < self.cpus.len(), "{cpu} is a CPU of the machine");
+        if self.subs.at != SchedIx::ROOT {
+            return self.dsq_of_sub(None, Some(cpu));
+        }
         DsqIx(self.cpus.len() as u32 + self.nr_nodes + cpu.0)
     }
 
@@ -221,7 +229,11 @@ impl Kernel {
 
     /// The same for the local queue of a CPU, with flags that suit it.
     #[inline(always)]
-    fn enqueue_local(&mut self, cpu: CpuId, task: TaskId, insert: Insert) {
+    fn enqueue_local(&mut self, cpu: CpuId, task: TaskId, mut insert: Insert) {
+        if self.subs.at != SchedIx::ROOT && !self.resolve_local(cpu, task, &mut insert) {
+            self.reject(cpu, task, insert);
+            return;
+        }
         let (ix, flags) = (self.dsq_local(cpu), insert.flags);
         assert!(self.task(task).cpu == cpu, "a local queue holds its CPU's tasks");
         let custody = Custody { keeps: false, immed: flags & SCX_ENQ_IMMED != 0 };
@@ -229,6 +241,12 @@ impl Kernel {
             self.count_immediate(cpu, ix, flags);
         }
         self.local_post_enqueue(cpu, task, flags);
+    }
+
+    /// Links a task to a queue that is no local one and has no lock of its own, without custody.
+    #[cold]
+    pub(crate) fn insert_rejected(&mut self, ix: DsqIx, task: TaskId, insert: Insert) {
+        self.insert(ix, SCX_DSQ_REJECT, task, insert, Custody { keeps: false, immed: false });
     }
 
     /// Links a task to a queue; true if it must run at once.
@@ -481,6 +499,10 @@ impl Kernel {
     pub(crate) fn finish_dispatch(&mut self, cpu: CpuId, entry: crate::state::sched::DispatchEntry) {
         let Some(task) = self.get_task(entry.task) else { return };
         if task.scx.ops_state != OpsState::Queued || task.scx.ops_qseq != entry.qseq {
+            return;
+        }
+        if self.is_elsewhere(entry.task) {
+            self.sched.events.insert_not_owned += 1;
             return;
         }
         let home = task.cpu;

@@ -503,7 +503,13 @@ impl Kernel {
     /// Programs see the task at `record` from now on: its members there ([`MEMBERS`]) are always what the kernel has.
     pub fn show_task(&mut self, task: TaskId, record: Shared<TASK_BYTES>) {
         let (jiffy, uptime) = (self.machine.tick_period().0, self.uptime);
-        self.task_mut(task).show(View { record, jiffy, uptime });
+        let elsewhere = self.is_elsewhere(task);
+        let entry = self.task_mut(task);
+        let before = entry.view.clone();
+        entry.show(View { record, jiffy, uptime });
+        if elsewhere {
+            entry.view = before;
+        }
     }
 
     /// Programs do not know the task any more: its record stays as it is. Nothing happens if it is gone.
