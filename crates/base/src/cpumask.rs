@@ -117,21 +117,35 @@ impl CpuMask {
     }
 }
 
-/// As ranges: `{0-3, 7}`.
-impl fmt::Debug for CpuMask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("{")?;
+impl CpuMask {
+    fn write_ranges(&self, f: &mut fmt::Formatter<'_>, between: &str) -> fmt::Result {
         let mut next = self.lowest();
         while let Some(first) = next {
             let end = (first.index()..).find(|&cpu| !self.contains(CpuId(cpu as u32))).unwrap_or(MAX_CPUS);
             next = self.next_from(end);
-            let comma = if next.is_some() { ", " } else { "" };
+            let between = if next.is_some() { between } else { "" };
             match end - 1 - first.index() {
-                0 => write!(f, "{}{comma}", first.0)?,
-                _ => write!(f, "{}-{}{comma}", first.0, end - 1)?,
+                0 => write!(f, "{}{between}", first.0)?,
+                _ => write!(f, "{}-{}{between}", first.0, end - 1)?,
             }
         }
+        Ok(())
+    }
+}
+
+/// As ranges: `{0-3, 7}`.
+impl fmt::Debug for CpuMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("{")?;
+        self.write_ranges(f, ", ")?;
         f.write_str("}")
+    }
+}
+
+/// As a list of the kernel's files: `0-3,7`, nothing for an empty set.
+impl fmt::Display for CpuMask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_ranges(f, ",")
     }
 }
 

@@ -305,31 +305,7 @@ fn cpuinfo(machine: &Machine) -> String {
 
 /// A list of CPUs as sysfs writes it: `0-3,8`.
 pub(crate) fn list(mask: &CpuMask) -> String {
-    let mut text = String::new();
-    let (mut first, mut last): (Option<u32>, u32) = (None, 0);
-    let end = |text: &mut String, first: u32, last: u32| {
-        let comma = if text.is_empty() { "" } else { "," };
-        let _ = if first == last {
-            write!(text, "{comma}{first}")
-        } else {
-            write!(text, "{comma}{first}-{last}")
-        };
-    };
-    for cpu in mask.iter().map(|cpu| cpu.0) {
-        match first {
-            Some(_) if cpu == last + 1 => {}
-            Some(begin) => {
-                end(&mut text, begin, last);
-                first = Some(cpu);
-            }
-            None => first = Some(cpu),
-        }
-        last = cpu;
-    }
-    if let Some(begin) = first {
-        end(&mut text, begin, last);
-    }
-    text
+    mask.to_string()
 }
 
 /// A list of CPUs as sysfs writes masks (`%*pb`): words of 32 bits, the highest first and no longer than the CPUs need.

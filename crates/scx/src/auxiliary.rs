@@ -4,7 +4,7 @@
 //! at a place that nothing in either arm reaches never runs, and one at an interrupt does not here. A program at another place that is not modelled is left out if it can
 //! only report: it writes nothing that the scheduler reads. Anything else is refused, because the scheduler would decide without it.
 
-use crate::callbacks::TRACE_POINTS;
+use crate::callbacks::{TRACE_POINTS, traced};
 use crate::programs::RunProgram;
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::object::{MapType, Object, Program, ProgramKind, Uses};
@@ -13,15 +13,9 @@ use schedlab_bpf::object::{MapType, Object, Program, ProgramKind, Uses};
 /// headers of sched_ext have one that refines a constant, whose value in the object is the safe one.
 const REGISTERS: &str = "bpf_scx_reg";
 
-/// Trace points and functions of cgroups that no workload of either arm reaches, but the last: `cpuset.cpus` changes here without it.
-const OF_CGROUPS: [&str; 6] = [
-    "cgroup_release",
-    "cgroup_rename",
-    "cgroup_freeze",
-    "cgroup_unfreeze",
-    "cgroup_transfer_tasks",
-    "cpuset_write_resmask",
-];
+/// Trace points of cgroups that no workload of either arm reaches.
+const OF_CGROUPS: [&str; 5] =
+    ["cgroup_release", "cgroup_rename", "cgroup_freeze", "cgroup_unfreeze", "cgroup_transfer_tasks"];
 
 /// Trace points of interrupts that the simulated machine does not show: its own are timers, disks and those between CPUs. What a
 /// scheduler would learn there it does not learn, which the warning about programs that are left out says.
@@ -90,10 +84,7 @@ pub(crate) fn not_run<'a>(object: &'a Object, run: &[RunProgram]) -> Result<Vec<
 fn is_never_run(program: &Program) -> bool {
     let by_kind = match &program.kind {
         ProgramKind::Iter(_) | ProgramKind::PerfEvent => true,
-        ProgramKind::Fentry(target)
-        | ProgramKind::Fexit(target)
-        | ProgramKind::TpBtf(target)
-        | ProgramKind::RawTp(target) => OF_CGROUPS.contains(&target.as_str()),
+        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => OF_CGROUPS.contains(&target.as_str()),
         _ => false,
     };
     by_kind || is_probe(program) || is_at_interrupt(program)
@@ -103,11 +94,8 @@ fn is_never_run(program: &Program) -> bool {
 fn is_run(program: &Program, run: &[RunProgram]) -> bool {
     match &program.kind {
         ProgramKind::StructOps(_) => true,
-        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => {
-            TRACE_POINTS.iter().any(|(_, name)| name == target)
-        }
         ProgramKind::Syscall => run.iter().any(|wanted| wanted.name == program.name),
-        _ => false,
+        kind => traced(kind).is_some(),
     }
 }
 

@@ -9,6 +9,7 @@
 //! Sources, of Linux 7.3: `scx_kf_allow_flags[]` for the groups, `bpf_scx_check_member()` for what may sleep.
 
 use crate::kfunc::group;
+use schedlab_bpf::object::ProgramKind;
 use schedlab_sim::{OpKind, TracePointKind};
 
 /// Number of kinds of callback.
@@ -267,6 +268,22 @@ pub(crate) const TRACE_POINTS: [(TracePointKind, &str); 14] = [
     (TracePointKind::CgroupRmdir, "cgroup_rmdir"),
     (TracePointKind::CgroupAttachTask, "cgroup_attach_task"),
 ];
+
+/// Functions that programs run at the entry of (`fentry`), by name; numbered behind the trace points.
+const ENTRIES: [(TracePointKind, &str); 1] = [(TracePointKind::CpusetWrite, "cpuset_write_resmask")];
+
+/// How many kinds there are of both.
+pub(crate) const TRACED: usize = TRACE_POINTS.len() + ENTRIES.len();
+
+/// The place of the simulated kernel at which a program of this kind runs; none for a place that is not modelled.
+pub(crate) fn traced(kind: &ProgramKind) -> Option<TracePointKind> {
+    let (table, target): (&[_], &str) = match kind {
+        ProgramKind::TpBtf(target) | ProgramKind::RawTp(target) => (&TRACE_POINTS, target),
+        ProgramKind::Fentry(target) => (&ENTRIES, target),
+        _ => return None,
+    };
+    table.iter().find(|(_, name)| *name == target).map(|(kind, _)| *kind)
+}
 
 #[cfg(test)]
 mod tests {

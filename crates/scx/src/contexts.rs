@@ -47,7 +47,7 @@ pub(crate) fn check(image: &Image, table: &StructOps, version: KernelVersion) ->
     for program in &image.programs {
         let caller = match program.kind {
             ProgramKind::Syscall => Program::Syscall,
-            ProgramKind::TpBtf(_) | ProgramKind::RawTp(_) => Program::Tracing,
+            ProgramKind::TpBtf(_) | ProgramKind::RawTp(_) | ProgramKind::Fentry(_) => Program::Tracing,
             _ => continue,
         };
         Walk { image, has_filter, cid_form, program, caller }.run()?;

@@ -1,7 +1,7 @@
 //! From an object file to a scheduler: the object is joined to the simulated kernel's types, functions and machine.
 
 use crate::auxiliary::not_run;
-use crate::callbacks::{Around, Call, OP_COUNT, OPERATIONS, TRACE_POINTS, called_by_core};
+use crate::callbacks::{Around, Call, OP_COUNT, OPERATIONS, TRACED, called_by_core, traced};
 use crate::contents::map_types;
 use crate::contexts;
 use crate::guest::Guest;
@@ -25,7 +25,7 @@ use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, ImageVariable, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_bpf::object::{ExternKind, Object, ProgramKind, Variable};
+use schedlab_bpf::object::{ExternKind, Object, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
@@ -507,14 +507,13 @@ fn check_subs(table: &StructOps, cid_form: bool) -> Result<(), LoadError> {
 
 /// Tracing programs by trace point.
 fn tracing(image: &Image) -> (Vec<Vec<FuncId>>, TracePoints) {
-    let mut programs = vec![Vec::new(); TRACE_POINTS.len()];
+    let mut programs = vec![Vec::new(); TRACED];
     let mut wants = TracePoints::NONE;
     for program in &image.programs {
-        let (ProgramKind::TpBtf(target) | ProgramKind::RawTp(target)) = &program.kind else { continue };
-        // Programs at others are left out or refused.
-        if let Some((kind, _)) = TRACE_POINTS.iter().find(|(_, name)| name == target) {
-            programs[*kind as usize].push(program.func);
-            wants = wants.with(*kind);
+        // Programs at places that are not modelled are left out or refused.
+        if let Some(kind) = traced(&program.kind) {
+            programs[kind as usize].push(program.func);
+            wants = wants.with(kind);
         }
     }
     (programs, wants)

@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn exit_codes_round_trip() {
-        let codes = [0, 1, 64, 65, 66, 67, 1024, 1025, 1026, 1027];
+        let codes = [0, 1, 64, 65, 66, 67, 68, 69, 1024, 1025, 1026, 1027, 1028];
         assert_eq!(ExitKind::ALL.map(ExitKind::code), codes);
         assert!(codes.into_iter().all(|code| ExitKind::from_code(code).unwrap().code() == code));
         assert_eq!(ExitKind::from_code(5), None);

@@ -136,6 +136,8 @@ offsets! {
     CgroupAt of "cgroup" {
         kn = ".kn",
         level = ".level",
+        max_depth = ".max_depth",
+        nr_descendants = ".nr_descendants",
         self_cgroup = ".self.cgroup",
         self_id = ".self.id",
         flags = ".self.flags",

@@ -27,6 +27,8 @@ const CSS_DYING: u32 = 1 << 4;
 const CPU_CONTROLLER: u64 = 1;
 /// `MAX_PATH` of trace points (`TRACE_CGROUP_PATH_LEN`).
 const PATH_LEN: u64 = 1024;
+/// `INT_MAX`: `cgroup.max.depth` of a group for which nothing is written there.
+const NO_LIMIT: u32 = i32::MAX as u32;
 /// `NICE_0_LOAD`, the shares of the root; `WEIGHT_IDLEPRIO`, those of an idle group before they are scaled.
 const NICE_0_SHARES: u64 = 1 << 20;
 
@@ -252,6 +254,8 @@ impl Groups {
             }
         };
         self.write_knobs(mem, number, &Knobs::of(entry));
+        let below = self.place(number).cgroup.offset(self.offsets.cgroup.nr_descendants);
+        mem.write_u32(below, entry.nr_descendants).expect("places are mapped");
     }
 
     fn claim(&mut self, group: GroupIx) -> u32 {
@@ -291,6 +295,13 @@ impl Groups {
         let text = format!("/{}", k.groups().get(group).path);
         write_text(mem, self.path, PATH_LEN, &text);
         self.path.0
+    }
+
+    /// What is written into `cpuset.cpus`: where it is, and how long.
+    pub(crate) fn write_cpus(&self, k: &Kernel, group: GroupIx, mem: &mut Memory) -> (u64, u64) {
+        let text = k.groups().get(group).cpus.map_or_else(String::new, |cpus| cpus.to_string());
+        write_text(mem, self.path, PATH_LEN, &text);
+        (self.path.0, (text.len() as u64).min(PATH_LEN - 1))
     }
 
     /// What does not change while the group is there.
@@ -337,6 +348,7 @@ impl Groups {
         let root = if number == 0 { CSS_NO_REF } else { 0 };
         let numbers = [
             (place.cgroup.offset(at.level), level),
+            (place.cgroup.offset(at.max_depth), NO_LIMIT),
             (place.cgroup.offset(at.self_id), id as u32),
             (place.cgroup.offset(at.flags), root | CSS_ONLINE | CSS_VISIBLE),
             (place.task_group.offset(of.task_group.css_id), id as u32),

@@ -474,6 +474,11 @@ impl BpfScheduler {
                 // The fifth argument says that all threads of the process move, which none does here.
                 [self.cgroup(group), self.path_of(k, group), self.task(k, task)?, 0]
             }
+            // The open file has no type here, so no program reads it.
+            TracePoint::CpusetWrite { group } => {
+                let (text, len) = self.state.tasks.groups.write_cpus(k, group, &mut self.mem);
+                [0, text, len, 0]
+            }
         })
     }
 }

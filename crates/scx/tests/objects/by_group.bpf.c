@@ -41,10 +41,11 @@ static struct group *group_of(struct task_struct *p)
 	return group;
 }
 
-static void charge(struct group *group, u64 used)
+/* Charges what is gone of a slice. The kernel gives its own, longer slice to a task that continues because nothing else is queued. */
+static void charge(struct group *group, u64 slice_left)
 {
-	if (group && group->weight)
-		group->vtime += used * 100 / group->weight;
+	if (group && group->weight && slice_left < SLICE)
+		group->vtime += (SLICE - slice_left) * 100 / group->weight;
 }
 
 static void insert(struct task_struct *p, u64 enq_flags)
@@ -72,7 +73,7 @@ static void dispatch(struct task_struct *prev)
 		stays = !first || (s64)(group->vtime + used - first->scx.dsq_vtime) < 0;
 		bpf_iter_scx_dsq_destroy(&it);
 		if (stays) {
-			charge(group, SLICE - prev->scx.slice);
+			charge(group, prev->scx.slice);
 			prev->scx.slice = SLICE;
 			return;
 		}
@@ -85,7 +86,7 @@ void group_stopping(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 
-	charge(group_of(p), SLICE - p->scx.slice);
+	charge(group_of(p), p->scx.slice);
 }
 
 SEC("struct_ops.s/group_init")

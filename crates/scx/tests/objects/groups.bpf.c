@@ -25,6 +25,8 @@ struct cgroup_subsys_state {
 struct cgroup {
 	struct cgroup_subsys_state self;
 	int level;
+	int max_depth;
+	int nr_descendants;
 	struct kernfs_node *kn;
 	struct cgroup_subsys_state *subsys[16];
 	struct cgroup *ancestors[1];
@@ -237,7 +239,10 @@ void groups_exit_task(u64 *ctx)
 SEC("tp_btf/cgroup_mkdir")
 int groups_mkdir(u64 *ctx)
 {
-	tell("mkdir %d %s by %d", number((void *)ctx[0]), ctx[1], current_cgroup_id());
+	struct cgroup *cgrp = (void *)ctx[0];
+
+	tell("mkdir %d %s by %d", number(cgrp), ctx[1], current_cgroup_id());
+	tell("below %d of %d", cgrp->ancestors[0]->nr_descendants, cgrp->ancestors[0]->max_depth);
 	return 0;
 }
 
@@ -246,6 +251,7 @@ int groups_rmdir(u64 *ctx)
 {
 	tell("rmdir %d %s below %d", number((void *)ctx[0]), ctx[1], current_ancestor_cgroup_id(0));
 	expect(current_ancestor_cgroup_id(9) == 0);
+	tell("below %d", ((struct cgroup *)ctx[0])->ancestors[0]->nr_descendants);
 	return 0;
 }
 
@@ -254,6 +260,7 @@ int groups_attach(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[2];
 
+	expect(!ctx[3]);
 	tell("attach %d to %d at %s", p->pid, number((void *)ctx[0]), ctx[1]);
 	if (kept) {
 		struct cgroup *again = bpf_cgroup_acquire(kept);
@@ -263,6 +270,14 @@ int groups_attach(u64 *ctx)
 			bpf_cgroup_release(again);
 		expect(!again || cgroup_storage(&values, kept, NULL, 0) || !cgroup_storage(&values, kept, NULL, 1));
 	}
+	return 0;
+}
+
+SEC("fentry/cpuset_write_resmask")
+int groups_cpuset(u64 *ctx)
+{
+	tell("cpus %s", ctx[1]);
+	expect(ctx[2] && !ctx[3]);
 	return 0;
 }
 

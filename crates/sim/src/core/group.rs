@@ -35,8 +35,10 @@ impl<S: SchedExt> Sim<S> {
         let before = self.k.groups.get(group).life;
         self.k.groups.appear(group);
         self.show_group(group);
+        self.show_above(group);
         if self.k.scx.groups && self.init_group(group).is_err() {
             self.k.groups.vanish(group, before);
+            self.show_above(group);
             self.hide_group(group);
             return;
         }
@@ -47,6 +49,9 @@ impl<S: SchedExt> Sim<S> {
         self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, schedlab_base::DurationNs::ZERO));
         self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, burst));
         self.tell_idle(group, idle);
+        if self.k.groups.get(group).cpus.is_some() {
+            self.trace(TracePointKind::CpusetWrite, || TracePoint::CpusetWrite { group });
+        }
     }
 
     /// Writes one of the files of a group.
@@ -86,7 +91,10 @@ impl<S: SchedExt> Sim<S> {
                 self.k.bandwidth_changed(group);
                 self.tell_bandwidth(group, |knobs| knobs.set_bandwidth(quota, burst));
             }
-            GroupChange::Cpus(_) => self.cpuset_changed(group),
+            GroupChange::Cpus(_) => {
+                self.trace(TracePointKind::CpusetWrite, || TracePoint::CpusetWrite { group });
+                self.cpuset_changed(group);
+            }
             GroupChange::Make | GroupChange::Remove => {}
         }
     }
@@ -112,6 +120,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.groups.vanish(group, GroupLife::Gone);
+        self.show_above(group);
         self.shoot_down_sub(group);
         self.trace(TracePointKind::CgroupRmdir, || TracePoint::CgroupRmdir { group });
         if self.k.scx.groups {
@@ -257,6 +266,15 @@ impl<S: SchedExt> Sim<S> {
     fn show_group(&mut self, group: GroupIx) {
         if let Some(ops) = self.ops.as_mut().filter(|_| self.k.scx.loaded) {
             ops.show_group(&self.k, group);
+        }
+    }
+
+    /// The groups above this one have one more or less below them.
+    fn show_above(&mut self, group: GroupIx) {
+        let mut above = self.k.groups.get(group).parent;
+        while let Some(group) = above {
+            self.show_group(group);
+            above = self.k.groups.get(group).parent;
         }
     }
 

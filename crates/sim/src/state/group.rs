@@ -125,6 +125,8 @@ pub struct Group {
     pub inited: bool,
     /// The CPUs that its tasks may use (`cpuset.cpus.effective`); those of the machine at the root.
     pub(crate) effective: Arc<CpuMask>,
+    /// Groups below it that exist (`cgroup.nr_descendants`).
+    pub nr_descendants: u32,
     /// The scheduler of its tasks.
     pub sched: SchedIx,
     /// CPU time that tasks have used in it itself, ns, without what those that are in it have used in all.
@@ -147,6 +149,7 @@ impl Group {
             knobs: GroupKnobs::default(),
             inited: false,
             effective: cpus,
+            nr_descendants: 0,
             sched: SchedIx::ROOT,
             left: 0,
             children: BTreeMap::new(),
@@ -167,6 +170,7 @@ impl Group {
             knobs: GroupKnobs::of(&spec.settings),
             inited: false,
             effective: within(spec.cpus.as_ref(), &above.effective),
+            nr_descendants: 0,
             sched: SchedIx::ROOT,
             left: 0,
             children: BTreeMap::new(),
@@ -214,6 +218,7 @@ impl Groups {
         if let Some(parent) = entry.parent {
             self.all[parent.index()].children.insert(self.last_id, group);
         }
+        self.count_below(group, 1);
     }
 
     /// A group appears: it has a number of its own, and comes after all others of its parent.
@@ -235,6 +240,18 @@ impl Groups {
         let (id, parent) = (entry.id, entry.parent);
         if let Some(parent) = parent {
             self.all[parent.index()].children.remove(&id);
+        }
+        self.count_below(group, -1);
+    }
+
+    /// All groups above `group` have one more or less below them.
+    fn count_below(&mut self, group: GroupIx, change: i32) {
+        let mut above = self.get(group).parent;
+        while let Some(group) = above {
+            let entry = self.get_mut(group);
+            let count = entry.nr_descendants.checked_add_signed(change);
+            entry.nr_descendants = count.expect("each group is counted once");
+            above = entry.parent;
         }
     }
 

@@ -22,6 +22,8 @@ pub enum TracePointKind {
     CgroupMkdir,
     CgroupRmdir,
     CgroupAttachTask,
+    /// The entry of the function `cpuset_write_resmask()`, which is no trace point.
+    CpusetWrite,
 }
 
 /// The trace points with a program attached.
@@ -49,7 +51,8 @@ impl TracePoints {
         let groups = TracePoints::NONE
             .with(TracePointKind::CgroupMkdir)
             .with(TracePointKind::CgroupRmdir)
-            .with(TracePointKind::CgroupAttachTask);
+            .with(TracePointKind::CgroupAttachTask)
+            .with(TracePointKind::CpusetWrite);
         TracePoints(self.0 & !groups.0)
     }
 
@@ -154,6 +157,11 @@ pub enum TracePoint {
         /// The task.
         task: TaskId,
     },
+    /// `cpuset_write_resmask()` is called: tasks do not follow yet.
+    CpusetWrite {
+        /// The group, whose [`crate::Group::cpus`] is what is written.
+        group: GroupIx,
+    },
 }
 
 impl TracePoint {
@@ -174,6 +182,7 @@ impl TracePoint {
             TracePoint::CgroupMkdir { .. } => TracePointKind::CgroupMkdir,
             TracePoint::CgroupRmdir { .. } => TracePointKind::CgroupRmdir,
             TracePoint::CgroupAttachTask { .. } => TracePointKind::CgroupAttachTask,
+            TracePoint::CpusetWrite { .. } => TracePointKind::CpusetWrite,
         }
     }
 }
