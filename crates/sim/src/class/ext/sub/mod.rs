@@ -76,6 +76,7 @@ impl<S: SchedExt> Sim<S> {
         }
         self.bypass_sub(ix, true);
         self.k.subs.node_mut(ix).life = SubLife::Live;
+        self.let_caps_settle();
         let told = self.take_over_groups(ix, parent) && self.take_over_tasks(ix, parent);
         if !told {
             self.sub_failed(ix);
@@ -84,6 +85,17 @@ impl<S: SchedExt> Sim<S> {
         self.bypass_sub(ix, false);
         self.tell_caps();
         Ok(())
+    }
+
+    /// What `ops.sub_attach()` has granted is in effect by the time at which the tasks come: on a kernel all of this takes
+    /// milliseconds, in which the CPUs that were kicked pass through `schedule()`.
+    fn let_caps_settle(&mut self) {
+        let here = self.k.ctx.cpu;
+        for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
+            self.k.ctx.cpu = cpu;
+            self.sync_caps(cpu, None);
+        }
+        self.k.ctx.cpu = here;
     }
 
     /// The new scheduler is known, and its object belongs to its parent's.
