@@ -17,10 +17,26 @@ u64 nr_queued COUNTS("tasks that were put on the queue");
 
 UEI_DEFINE(uei);
 
+/*
+ * @p comes to the queue from a CPU on which its turn is over, or on which a higher class runs. No CPU was looked for, and one that
+ * idles does not see the queue unless it is woken.
+ */
+static void wake_idle_cpu(struct task_struct *p, u64 enq_flags)
+{
+	s32 cpu;
+
+	if (__COMPAT_is_enq_cpu_selected(enq_flags))
+		return;
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
 void BPF_STRUCT_OPS(NAME_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	__sync_fetch_and_add(&nr_queued, 1);
 	scx_bpf_dsq_insert(p, SHARED, slice_ns, enq_flags);
+	wake_idle_cpu(p, enq_flags);
 }
 
 void BPF_STRUCT_OPS(NAME_dispatch, s32 cpu, struct task_struct *prev)
