@@ -84,6 +84,9 @@ static void insert(struct task_struct *p, u64 enq_flags)
 
 	if (!group)
 		return;
+	/* A group that had nothing to run does not catch up. */
+	if ((s64)(group->vtime - (vtime_now - SLICE)) < 0)
+		group->vtime = vtime_now - SLICE;
 	scx_bpf_dsq_insert_vtime(p, SHARED, SLICE, group->vtime, enq_flags);
 }
 
