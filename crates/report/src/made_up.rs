@@ -7,6 +7,15 @@ use schedlab_trace::{
     WaitRecord, WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
 };
 
+fn sub() -> SubRecord {
+    SubRecord {
+        group: "a/b".into(),
+        scheduler: "child".into(),
+        refused: Some(16),
+        exit: ExitRecord { kind: ExitKind::Parent, reason: "parent exiting".into(), ..ExitRecord::default() },
+    }
+}
+
 fn group() -> GroupRecord {
     GroupRecord {
         name: "ui/<b>".into(),
@@ -59,16 +68,7 @@ pub(crate) fn run(scheduler: &str, seed: u64, throughput: f64) -> RunRecord {
             migrations: 1,
         }],
         groups: vec![group()],
-        subs: vec![SubRecord {
-            group: "a/b".into(),
-            scheduler: "child".into(),
-            refused: Some(16),
-            exit: ExitRecord {
-                kind: ExitKind::Parent,
-                reason: "parent exiting".into(),
-                ..ExitRecord::default()
-            },
-        }],
+        subs: vec![sub()],
         task_waits: vec![waits("client/0")],
         warnings: vec![Warning {
             kind: WarningKind::SeedsChangeNothing,

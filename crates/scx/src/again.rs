@@ -34,7 +34,7 @@ impl BpfScheduler {
     #[must_use]
     pub fn is_worth_keeping(&self) -> bool {
         let tasks: u64 = self.state.tasks.filled().iter().map(|(_, bytes)| bytes).sum();
-        self.mem.taken() + tasks <= MOST_KEPT && self.waiting.wishes.is_empty()
+        self.mem.taken() + tasks <= MOST_KEPT && self.subs.wishes.is_empty()
     }
 
     /// The scheduler as it is now, to go back to.
@@ -94,9 +94,7 @@ impl BpfScheduler {
             reference: _,
             interleaving: _,
             // Those that have sub-schedulers do not go back.
-            waiting: _,
-            sub_args: _,
-            sub_number: _,
+            subs: _,
         } = self;
         mem.restore(&start.memory);
         state.clone_from(&start.state);

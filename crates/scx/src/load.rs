@@ -16,7 +16,7 @@ use crate::scheduler::{
 };
 use crate::settings;
 use crate::state::KernelState;
-use crate::subs::Waiting;
+use crate::subs::Subs;
 use crate::user::{Joined, Recorded};
 use schedlab_base::{DurationNs, KernelVersion, Machine, TimeNs, TimedSetting};
 use schedlab_bpf::btf::essential_name;
@@ -334,9 +334,7 @@ fn load(object: &mut Object, options: &LoadOptions, machine: &Machine) -> Result
         costs: Costs::default(),
         globals: Vec::new(),
         map_types,
-        waiting: Waiting::default(),
-        sub_args: None,
-        sub_number: None,
+        subs: Subs::default(),
     })
 }
 

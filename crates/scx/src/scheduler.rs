@@ -15,7 +15,7 @@ use crate::paths::Call;
 use crate::priority::{PriorityPlace, PriorityWatch};
 use crate::programs::{ReadyProgram, Returned};
 use crate::state::State;
-use crate::subs::{SubArgs, Waiting};
+use crate::subs::Subs;
 use crate::user::Joined;
 use schedlab_base::{CpuId, DurationNs, KernelVersion, TaskId, TimeNs};
 use schedlab_bpf::engine::{Compiler, Engine, Interpreter};
@@ -85,12 +85,8 @@ pub struct BpfScheduler {
     pub(crate) globals: Vec<Global>,
     /// The maps that the object declares.
     pub(crate) map_types: Vec<MapTypes>,
-    /// Sub-schedulers that a run attaches.
-    pub(crate) waiting: Waiting,
-    /// Where the arguments of callbacks about sub-schedulers are, if there were any.
-    pub(crate) sub_args: Option<SubArgs>,
-    /// Which of the sub-schedulers of a run it is.
-    pub(crate) sub_number: Option<usize>,
+    /// Its sub-schedulers, and which one it is itself.
+    pub(crate) subs: Subs,
 }
 
 /// What the runs of programs cost, by [`OpKind`]. A table for each number: the host's compiler would put those of one callback

@@ -13,11 +13,17 @@ const PATH_BYTES: u64 = 4096;
 /// The variable in which an object of sched_ext's own examples keeps the number of its group, which its loader sets.
 const GROUP_VARIABLE: &str = "sub_cgroup_id";
 
-/// Those that are to be attached, by number.
+/// What a scheduler has to do with sub-schedulers outside of its state.
 #[derive(Debug, Default)]
-pub(crate) struct Waiting {
+pub(crate) struct Subs {
+    /// Those that a run attaches, by number.
     pub(crate) wishes: Vec<SubWish>,
+    /// The objects of those that are not attached yet, by number.
     pub(crate) objects: Vec<Option<Box<BpfScheduler>>>,
+    /// Where the arguments of callbacks about them are, if there were any.
+    args: Option<SubArgs>,
+    /// Which of the sub-schedulers of a run it is itself.
+    pub(crate) number: Option<usize>,
 }
 
 /// The children of a scheduler. A copy of what was loaded has none: they are attached in a run.
@@ -56,7 +62,7 @@ impl Children {
 
 /// `struct scx_sub_attach_args` and what it points to, in a parent's memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SubArgs {
+struct SubArgs {
     args: GuestAddr,
     ops: GuestAddr,
     path: GuestAddr,
@@ -70,7 +76,7 @@ impl SubArgs {
     /// Maps them.
     fn new(btf: &Btf, mem: &mut Memory) -> Result<SubArgs, MemoryError> {
         let ops = btf.find_struct("sched_ext_ops").expect("the model has sched_ext_ops");
-        let at = |name| btf.member(ops, name).map_or(0, |member| u64::from(member.offset()));
+        let at = |name| btf.member(ops, name).map_or(0, |member| member.offset());
         let size = btf.size_of(ops).unwrap_or(0);
         let page = mem.map(16 + size + PATH_BYTES, Perm::READ)?;
         let args = SubArgs {
@@ -117,26 +123,26 @@ impl BpfScheduler {
                 "use struct sched_ext_ops_cid",
             );
         }
-        if !sub.waiting.wishes.is_empty() {
+        if !sub.subs.wishes.is_empty() {
             return refuse(
                 "it has sub-schedulers of its own",
                 "add all of them to the root scheduler; the groups say which is below which",
             );
         }
         let mut sub = sub;
-        sub.sub_number = Some(self.waiting.objects.len());
-        self.waiting.wishes.push(SubWish { group: group.to_string(), name: sub.info.name.clone(), at });
-        self.waiting.objects.push(Some(Box::new(sub)));
+        sub.subs.number = Some(self.subs.objects.len());
+        self.subs.wishes.push(SubWish { group: group.to_string(), name: sub.info.name.clone(), at });
+        self.subs.objects.push(Some(Box::new(sub)));
         Ok(())
     }
 
     /// The pointer to the arguments of `ops.sub_attach()` and `ops.sub_detach()`; nothing without room for them.
     pub(crate) fn sub_args(&mut self, k: &Kernel, child: SchedIx) -> Option<u64> {
-        let args = match self.sub_args {
+        let args = match self.subs.args {
             Some(args) => args,
             None => {
                 let args = SubArgs::new(&self.state.btf, &mut self.mem).ok()?;
-                *self.sub_args.insert(args)
+                *self.subs.args.insert(args)
             }
         };
         let path = k.sched_path(child);

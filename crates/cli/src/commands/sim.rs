@@ -201,7 +201,7 @@ fn simulation(args: &SimArgs, given: &Given) -> Result<(Simulation, Scenario, Op
         ..Simulation::new(scheduler, &given.workload, machine)
     });
     let scenario = simulation.scenario()?;
-    simulation.check_subs(&scenario)?;
+    simulation.scheduler.check_subs(&simulation.workload, &scenario)?;
     Ok((simulation, scenario, None))
 }
 

@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::files::input;
 use crate::run::simulation::{Extras, Simulation};
 use crate::scheduler::Scheduler;
+use crate::scheduler::subs::Sub;
 use crate::workload::files;
 use schedlab_base::Presence;
 use schedlab_loader::Command;
@@ -54,9 +55,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     } = scheduler;
     let mut key = Key::default();
     key.part("scheduler", name.clone());
-    if let Some(object) = object {
-        key.content("object", object);
-    }
+    object.iter().for_each(|object| key.content("object", object));
     if let Some(loader) = loader {
         key.part("loader", format!("{:?}", loader.words));
         add_loader(&mut key, name, loader)?;
@@ -69,15 +68,7 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     if !timed_programs.is_empty() || *presence != Presence::default() {
         key.part("meanwhile", format!("{timed_programs:?} {presence:?}"));
     }
-    for sub in subs {
-        key.part(
-            "sub-scheduler",
-            format!("{} {:?} {} {:?}", sub.group, sub.at, sub.scheduler.name, sub.scheduler.values),
-        );
-        if let Some(object) = &sub.scheduler.object {
-            key.content("sub-scheduler's object", object);
-        }
-    }
+    add_subs(&mut key, subs);
     pauses.iter().for_each(|pauses| key.part("pauses", format!("{pauses:?}")));
     key.part("workload", workload.clone());
     key.part("rt-app", crate::workload::followed().to_string());
@@ -93,6 +84,19 @@ pub(crate) fn key_of(simulation: &Simulation) -> Result<Key, Failure> {
     key.part("sampling", format!("{sampling:?}"));
     key.part("waits explained", waits.to_string());
     Ok(key)
+}
+
+/// Adds the sub-schedulers.
+fn add_subs(key: &mut Key, subs: &[Sub]) {
+    for sub in subs {
+        key.part(
+            "sub-scheduler",
+            format!("{} {:?} {} {:?}", sub.group, sub.at, sub.scheduler.name, sub.scheduler.values),
+        );
+        if let Some(object) = &sub.scheduler.object {
+            key.content("sub-scheduler's object", object);
+        }
+    }
 }
 
 /// Adds the program that loads the scheduler `name`, and each file that its arguments name.

@@ -9,8 +9,8 @@ use crate::scheduler::spares::Place;
 use crate::scheduler::subs;
 use crate::scheduler::swap_table::{self, SwapTable};
 use crate::workload::{self, parties};
-use schedlab_base::did_you_mean;
 use schedlab_base::{Better, DurationNs, Goal, Machine, Metric, StopFlag, TaskId, TimeNs, counted};
+use schedlab_base::{KernelChange, did_you_mean};
 use schedlab_bpf::Compiler;
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_report::{Document, ExtraTables, judge_goals};
@@ -274,6 +274,28 @@ impl Simulation {
         Ok(loaded)
     }
 
+    /// Adds the sub-schedulers to a root scheduler that is loaded.
+    ///
+    /// # Errors
+    /// A kernel that has none, a group that the workload lacks, and objects that are refused.
+    fn add_subs(&self, root: &mut BpfScheduler) -> Result<(), Failure> {
+        let version = self.machine.kernel.version;
+        if let Some(sub) = self.scheduler.subs.first().filter(|_| !version.has(KernelChange::SubSchedulers)) {
+            return Err(Failure::usage(format!(
+                "--sub {}: Linux {version} has no sub-schedulers; --kernel 7.3 has",
+                sub.group
+            )));
+        }
+        for sub in &self.scheduler.subs {
+            let named = |text: String| Failure::usage(format!("--sub {}: {text}", sub.group));
+            let alone = Simulation { scheduler: sub.scheduler.clone(), ..self.clone() };
+            let Some(object) = &sub.scheduler.object else { continue };
+            let child = alone.load(object, None)?;
+            root.add_sub(&sub.group, sub.at, child).map_err(|error| named(error.to_string()))?;
+        }
+        Ok(())
+    }
+
     /// Runs a scenario with observers.
     ///
     /// # Errors
@@ -430,7 +452,7 @@ impl Simulation {
         let computes = loaded.and_then(BpfScheduler::user_computes);
         let refused = loaded.map(BpfScheduler::user_refused).unwrap_or_default();
         let tables = loaded.map(BpfScheduler::tables).unwrap_or_default();
-        let subs = self.sub_records(result.subs.clone());
+        let subs = self.scheduler.sub_records(result.subs.clone());
         let of_subs = subs::warnings(&subs);
         let events = result.events.named().into_iter().map(|(name, value)| (name.to_string(), value));
         RunRecord {

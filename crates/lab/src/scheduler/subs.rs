@@ -1,10 +1,8 @@
 //! Sub-schedulers that are attached to groups of the workload: `--sub`.
 
 use crate::failure::Failure;
-use crate::run::simulation::Simulation;
 use crate::scheduler::{FAIR, Scheduler};
-use schedlab_base::{DurationNs, KernelChange, Presence, did_you_mean};
-use schedlab_scx::BpfScheduler;
+use schedlab_base::{DurationNs, Presence, did_you_mean};
 use schedlab_sim::{SubOutcome, flags::errno};
 use schedlab_trace::{ExitKind, SubRecord, Warning, WarningKind};
 use schedlab_workload::Scenario;
@@ -42,16 +40,13 @@ impl Scheduler {
     /// Has a run attach the sub-schedulers of `--sub`.
     ///
     /// # Errors
-    /// A value of another form, an unknown scheduler or setting, and schedulers that a kernel takes in no other place than the
-    /// root: the fair class, and what its own program loads.
+    /// A value of another form, an unknown scheduler or setting. The fair class, and schedulers that their own programs load.
     pub fn attach_subs(&mut self, wanted: &[String]) -> Result<(), Failure> {
         for text in wanted {
             let (group, at, entry) = parts(text)?;
             let refuse = |why: &str| Err(Failure::usage(format!("--sub {text}: {why}")));
             if self.object.is_none() {
-                return refuse(
-                    "the fair class has no sub-schedulers; name a scheduler with ops.sub_attach()",
-                );
+                return refuse("the fair class has no sub-schedulers; name a scheduler of the cid form");
             }
             if self.presence != Presence::default() {
                 return refuse(
@@ -70,37 +65,13 @@ impl Scheduler {
         }
         Ok(())
     }
-}
-
-impl Simulation {
-    /// Adds the sub-schedulers to a root scheduler that is loaded.
-    ///
-    /// # Errors
-    /// A kernel that has none, a group that the workload lacks, and objects that are refused.
-    pub(crate) fn add_subs(&self, root: &mut BpfScheduler) -> Result<(), Failure> {
-        let version = self.machine.kernel.version;
-        if let Some(sub) = self.scheduler.subs.first().filter(|_| !version.has(KernelChange::SubSchedulers)) {
-            return Err(Failure::usage(format!(
-                "--sub {}: Linux {version} has no sub-schedulers; --kernel 7.3 has",
-                sub.group
-            )));
-        }
-        for sub in &self.scheduler.subs {
-            let named = |text: String| Failure::usage(format!("--sub {}: {text}", sub.group));
-            let alone = Simulation { scheduler: sub.scheduler.clone(), ..self.clone() };
-            let Some(object) = &sub.scheduler.object else { continue };
-            let child = alone.load(object, None)?;
-            root.add_sub(&sub.group, sub.at, child).map_err(|error| named(error.to_string()))?;
-        }
-        Ok(())
-    }
 
     /// Each of them has a group, which the workload has at the beginning or makes later.
     ///
     /// # Errors
     /// One whose group the workload does not have.
-    pub fn check_subs(&self, scenario: &Scenario) -> Result<(), Failure> {
-        for sub in &self.scheduler.subs {
+    pub fn check_subs(&self, workload: &str, scenario: &Scenario) -> Result<(), Failure> {
+        for sub in &self.subs {
             if scenario.groups.iter().any(|group| group.path == sub.group) {
                 continue;
             }
@@ -112,7 +83,7 @@ impl Simulation {
             };
             return Err(Failure::usage(format!(
                 "--sub {}: the workload {} {has}{near}",
-                sub.group, self.workload
+                sub.group, workload
             )));
         }
         Ok(())
@@ -120,7 +91,7 @@ impl Simulation {
 
     /// What became of them, for results.
     pub(crate) fn sub_records(&self, outcomes: Vec<SubOutcome>) -> Vec<SubRecord> {
-        let outcomes = outcomes.into_iter().zip(&self.scheduler.subs);
+        let outcomes = outcomes.into_iter().zip(&self.subs);
         outcomes
             .map(|(outcome, sub)| SubRecord {
                 group: outcome.group,
@@ -137,7 +108,7 @@ fn refusal(errno: i32) -> String {
     let why = match errno {
         errno::ENOENT => "the workload has no such group",
         errno::EBUSY => "the group has a scheduler, or one below it has and is in the way",
-        errno::EOPNOTSUPP => "the scheduler above it has no ops.sub_attach()",
+        errno::EOPNOTSUPP => "the scheduler above it takes none (it has no callback for that)",
         errno::ENODEV => "the root scheduler is gone",
         _ => "the kernel refuses it",
     };

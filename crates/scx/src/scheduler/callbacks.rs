@@ -281,11 +281,11 @@ impl SchedExt for BpfScheduler {
     }
 
     fn subs(&self) -> &[SubWish] {
-        &self.waiting.wishes
+        &self.subs.wishes
     }
 
     fn take_sub(&mut self, number: usize) -> Box<BpfScheduler> {
-        self.waiting.objects[number].take().expect("a sub-scheduler is attached once")
+        self.subs.objects[number].take().expect("a sub-scheduler is attached once")
     }
 
     fn adopt(&mut self, ix: SchedIx, sub: Box<BpfScheduler>) {

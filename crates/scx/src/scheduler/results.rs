@@ -117,13 +117,13 @@ impl BpfScheduler {
 
     /// The sub-scheduler that was added as this one of all, from 0.
     pub fn sub_scheduler(&self, number: usize) -> Option<&BpfScheduler> {
-        if let Some(Some(waits)) = self.waiting.objects.get(number) {
+        if let Some(Some(waits)) = self.subs.objects.get(number) {
             return Some(waits);
         }
         let children = self.state.children.iter();
         children
             .clone()
-            .find(|child| child.sub_number == Some(number))
+            .find(|child| child.subs.number == Some(number))
             .or_else(|| children.filter_map(|child| child.sub_scheduler(number)).next())
     }
 

@@ -211,7 +211,7 @@ impl<S: SchedExt> Sim<S> {
     pub(crate) fn init_groups(&mut self) -> bool {
         for group in self.k.groups.existing_before() {
             if let Err(errno) = self.init_group(group) {
-                self.k.error(ExitKind::Error, format!("ops.cgroup_init() failed (-{errno})"));
+                self.k.error(ExitKind::Error, Self::group_failure(errno));
                 return false;
             }
         }
@@ -244,21 +244,6 @@ impl<S: SchedExt> Sim<S> {
         if was {
             let sched = self.k.sched_of_group(group);
             self.with_sched(sched, |sim| sim.tell_group_exit(group));
-        }
-    }
-
-    /// `ops.cgroup_init()` of the scheduler at hand, if it has that.
-    pub(crate) fn tell_group_init(&mut self, group: GroupIx) -> Result<(), i32> {
-        if !self.has(OpKind::CgroupInit) {
-            return Ok(());
-        }
-        self.call(OpKind::CgroupInit, None, None, |ops, k| ops.cgroup_init(k, group))
-    }
-
-    /// `ops.cgroup_exit()` of the scheduler at hand, if it has that.
-    pub(crate) fn tell_group_exit(&mut self, group: GroupIx) {
-        if self.has(OpKind::CgroupExit) {
-            self.call(OpKind::CgroupExit, None, None, |ops, k| ops.cgroup_exit(k, group));
         }
     }
 

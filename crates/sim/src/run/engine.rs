@@ -81,24 +81,8 @@ impl<S: SchedExt> Sim<S> {
                     self.interrupt(CpuId(0), time, if attach { Sim::attach_late } else { Sim::detach });
                 }
             }
-            Event::Rescue { cpu } => {
-                if !self.postponed(cpu, time, event) {
-                    self.interrupt(cpu, time, |sim| {
-                        sim.k.charge(sim.k.machine.costs.interrupt);
-                        sim.rescue_timer(cpu);
-                        sim.run_deferred();
-                    });
-                }
-            }
-            Event::AttachSub { number } => {
-                if !self.postponed(CpuId(0), time, event) {
-                    self.interrupt(CpuId(0), time, |sim| sim.attach_sub(number as usize));
-                }
-            }
-            Event::DisableSub { sub } => {
-                if !self.postponed(CpuId(0), time, event) {
-                    self.interrupt(CpuId(0), time, |sim| sim.disable_later(SchedIx(sub as u16)));
-                }
+            Event::Rescue { .. } | Event::AttachSub { .. } | Event::DisableSub { .. } => {
+                self.take_of_subs(time, event);
             }
             Event::Disable => {
                 if !self.postponed(CpuId(0), time, event) {
@@ -106,6 +90,25 @@ impl<S: SchedExt> Sim<S> {
                 }
             }
         }
+    }
+
+    /// An event of sub-schedulers.
+    #[inline(never)]
+    fn take_of_subs(&mut self, time: TimeNs, event: Event) {
+        let cpu = if let Event::Rescue { cpu } = event { cpu } else { CpuId(0) };
+        if self.postponed(cpu, time, event) {
+            return;
+        }
+        self.interrupt(cpu, time, |sim| match event {
+            Event::Rescue { cpu } => {
+                sim.k.charge(sim.k.machine.costs.interrupt);
+                sim.rescue_timer(cpu);
+                sim.run_deferred();
+            }
+            Event::AttachSub { number } => sim.attach_sub(number as usize),
+            Event::DisableSub { sub } => sim.disable_later(SchedIx(sub as u16)),
+            _ => unreachable!("{event:?} is not of sub-schedulers"),
+        });
     }
 
     /// The CPU takes the first of the interrupts that came while it was busy.

@@ -204,16 +204,37 @@ pub fn run<S: SchedExt>(
     })
 }
 
+/// Puts down what comes at a time that is known: changes, turns of the user space, schedulers that come and go.
+fn look_ahead<S: SchedExt>(sim: &mut Sim<S>, config: &Config) {
+    let origin = sim.k.origin;
+    let later = |at: TimeNs| origin + at.since(TimeNs::ZERO);
+    for (index, change) in config.changes.iter().enumerate() {
+        sim.k.queue.push(later(change.at), Event::Change { index: index as u32 });
+    }
+    sim.k.changes.clone_from(&config.changes);
+    let turns = sim.ops.as_ref().map(SchedExt::user_times).unwrap_or_default();
+    for (turn, at) in turns.into_iter().enumerate() {
+        sim.k.queue.push(later(at), Event::User { turn: turn as u32 });
+    }
+    let is_ext = sim.ops.is_some();
+    for (at, event) in [(config.presence.attach, Event::Attach), (config.presence.detach, Event::Detach)] {
+        if let Some(at) = at.filter(|_| is_ext) {
+            sim.k.queue.push(origin + at, event);
+        }
+    }
+    for (number, wish) in sim.ops.iter().flat_map(|ops| ops.subs()).enumerate() {
+        sim.k.queue.push(origin + wish.at, Event::AttachSub { number: number as u32 });
+    }
+}
+
 /// The run, unless a pause cannot take place.
 fn whole<S: SchedExt>(
     config: &Config,
     scenario: &Scenario,
     class: Class<S>,
 ) -> Result<RunResult<S>, SimError> {
-    config
-        .machine
-        .validate()
-        .map_err(|error| SimError::Refused(format!("machine {}: {error}", config.machine.name)))?;
+    let machine = &config.machine;
+    machine.validate().map_err(|error| SimError::Refused(format!("machine {}: {error}", machine.name)))?;
     scenario.validate().map_err(|error| SimError::Refused(error.to_string()))?;
     groups::check_queues(config, scenario)?;
     check_affinities(config, scenario)?;
@@ -251,26 +272,8 @@ fn whole<S: SchedExt>(
         sim.gather(config.outlive_exit)?;
     }
     let origin = sim.k.origin;
-    let later = |at: TimeNs| origin + at.since(TimeNs::ZERO);
     sim.k.limit = limit.map_or(TimeNs::MAX, |span| origin + span);
-    for (index, change) in config.changes.iter().enumerate() {
-        sim.k.queue.push(later(change.at), Event::Change { index: index as u32 });
-    }
-    sim.k.changes.clone_from(&config.changes);
-    let turns = sim.ops.as_ref().map(SchedExt::user_times).unwrap_or_default();
-    for (turn, at) in turns.into_iter().enumerate() {
-        sim.k.queue.push(later(at), Event::User { turn: turn as u32 });
-    }
-    let is_ext = sim.ops.is_some();
-    for (at, event) in [(config.presence.attach, Event::Attach), (config.presence.detach, Event::Detach)] {
-        if let Some(at) = at.filter(|_| is_ext) {
-            sim.k.queue.push(origin + at, event);
-        }
-    }
-    let wished = sim.ops.as_ref().map(|ops| ops.subs().to_vec()).unwrap_or_default();
-    for (number, wish) in wished.iter().enumerate() {
-        sim.k.queue.push(origin + wish.at, Event::AttachSub { number: number as u32 });
-    }
+    look_ahead(&mut sim, config);
     let mut before = None;
     let mut end = sim.run_events(true)?;
     if sim.k.scx.detached && !sim.ended(end) {

@@ -17,6 +17,7 @@ pub(crate) mod path;
 pub(crate) mod points;
 pub(crate) mod processor;
 pub(crate) mod programs;
+pub(crate) mod rescue;
 pub(crate) mod rq;
 pub(crate) mod sched;
 pub(crate) mod scx;

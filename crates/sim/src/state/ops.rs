@@ -418,7 +418,10 @@ pub trait SchedExt {
     }
 
     /// A sub-scheduler belongs to this one from now on.
-    fn adopt(&mut self, ix: SchedIx, sub: Box<Self>) {}
+    #[allow(clippy::boxed_local, reason = "schedulers are large, and this body is never reached")]
+    fn adopt(&mut self, ix: SchedIx, sub: Box<Self>) {
+        unreachable!("{ix:?} is a sub-scheduler of a scheduler that has none: {}", sub.info().name)
+    }
 
     /// A child of this scheduler.
     fn sub(&mut self, ix: SchedIx) -> &mut Self {

@@ -10,7 +10,7 @@ use crate::state::kernel::Deferred;
 use crate::state::lane::Lane;
 use crate::state::ops::{OpKind, SchedExt, TracePoint, TracePointKind};
 use crate::state::states::SharedStates;
-use crate::state::subs::SchedIx;
+use crate::state::subs::{SchedIx, SubLife};
 use crate::state::task::RunState;
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
 
@@ -58,6 +58,46 @@ impl<S> Sim<S> {
 #[cold]
 pub(crate) fn sub_at_hand<'a, S: SchedExt>(root: &'a mut S, k: &Kernel) -> &'a mut S {
     k.subs.node(k.subs.at).path.iter().fold(root, |at, &step| at.sub(step))
+}
+
+/// The scheduler at hand.
+impl<S: SchedExt> Sim<S> {
+    /// Does something with another scheduler at hand.
+    pub(crate) fn with_sched<R>(&mut self, ix: SchedIx, body: impl FnOnce(&mut Self) -> R) -> R {
+        let was = self.k.sched_here();
+        if ix == was {
+            return body(self);
+        }
+        self.k.switch_sched(ix);
+        let result = body(self);
+        self.k.switch_sched(was);
+        result
+    }
+
+    /// Does something about a task with its scheduler at hand.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn with_sched_of<R>(&mut self, task: TaskId, body: impl FnOnce(&mut Self) -> R) -> R {
+        let sched = self.k.task(task).sched;
+        self.with_sched(sched, body)
+    }
+
+    /// The schedulers that are not the root's and live, parents first.
+    pub(crate) fn live_subs(&self) -> Vec<SchedIx> {
+        let subs = &self.k.subs;
+        if !subs.many {
+            return Vec::new();
+        }
+        let all = subs.with_below(SchedIx::ROOT).into_iter().skip(1);
+        all.filter(|&ix| matches!(subs.node(ix).life, SubLife::Live | SubLife::Leaving)).collect()
+    }
+
+    /// Something for each live sub-scheduler, with it at hand.
+    pub(crate) fn for_each_sub(&mut self, mut body: impl FnMut(&mut Self)) {
+        for ix in self.live_subs() {
+            self.with_sched(ix, &mut body);
+        }
+    }
 }
 
 /// Calls into the scheduler.

@@ -3,11 +3,12 @@
 //! The scheduler at hand, whose callback runs or whose task is dealt with, is [`Kernel::sched`]. The others are kept here.
 //! Programs name CPUs by cid; here they are CPUs.
 
-use crate::class::ext::rescue::{Rescue, RescueKnobs};
+use crate::state::cpu::Kick;
 use crate::state::dsq::{Dsq, DsqIx};
 use crate::state::group::GroupIx;
 use crate::state::kernel::Kernel;
 use crate::state::ops::OpKind;
+use crate::state::rescue::{Rescue, RescueKnobs};
 use crate::state::sched::Sched;
 use crate::state::timer::TimerState;
 use schedlab_base::{CpuId, CpuMask, TaskId};
@@ -64,7 +65,7 @@ pub(crate) enum SubLife {
 pub(crate) struct SubCpu {
     /// Capabilities in effect.
     pub(crate) effective: u8,
-    /// Those that it was told last.
+    /// Those that `ops.sub_ecaps_updated()` has reported.
     pub(crate) reported: u8,
     /// It is owed an `ops.update_idle()`.
     pub(crate) renotify: bool,
@@ -284,7 +285,7 @@ impl Kernel {
         self.groups.get(group).sched
     }
 
-    /// The scheduler that is told of changes of a group's files: its parent's (`scx_tg_knob_sched()`).
+    /// The scheduler that learns of changes of a group's files: its parent's (`scx_tg_knob_sched()`).
     pub(crate) fn sched_told_of(&self, group: GroupIx) -> SchedIx {
         let entry = self.groups.get(group);
         entry.parent.map_or(entry.sched, |parent| self.groups.get(parent).sched)
@@ -472,20 +473,25 @@ impl Kernel {
         }
         waiting.insert(0, sched);
         if waiting.len() == 1 {
-            self.as_sched(SchedIx::ROOT, |k| k.kick_cpu(cpu.0 as i32, 0));
+            // scx_kick_cpu() of the root, which a bypass holds back.
+            if !self.sched_of(SchedIx::ROOT).bypassing {
+                let here = self.ctx.cpu;
+                self.cpu_mut(here).kicks.add(Kick { cpu, flags: 0 });
+                self.kicks_pending = true;
+            }
         }
     }
 
-    /// The next change of capabilities below the scheduler at hand that is to be told to a scheduler that asks for it, in
-    /// one cache domain.
+    /// The next change of capabilities, in one cache domain, that a scheduler below the one at hand has to learn of.
     pub fn next_caps_change(&mut self) -> Option<(SchedIx, CpuMask, u8)> {
         let here = self.subs.at;
         for sched in self.subs.with_below(here) {
             let told = sched != SchedIx::ROOT && sched != here && self.subs.node(sched).life == SubLife::Live;
-            if told && self.sched_of(sched).present.has(OpKind::SubCapsUpdated) {
-                if let Some((_, (cpus, caps))) = self.subs.node_mut(sched).changed.pop_first() {
-                    return Some((sched, cpus, caps));
-                }
+            if told
+                && self.sched_of(sched).present.has(OpKind::SubCapsUpdated)
+                && let Some((_, (cpus, caps))) = self.subs.node_mut(sched).changed.pop_first()
+            {
+                return Some((sched, cpus, caps));
             }
         }
         None

@@ -357,7 +357,7 @@ impl Kernel {
         nr
     }
 
-    /// The same for a sub-scheduler, to whom no task of others goes back.
+    /// The same for a sub-scheduler, which gets no task of others.
     #[cold]
     fn reenqueue_own(&mut self, cpu: CpuId, nr: u32) -> u32 {
         if self.missing_caps(cpu, CAP_ENQ_IMMED) != 0 {

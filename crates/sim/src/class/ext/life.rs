@@ -15,7 +15,7 @@ use schedlab_trace::{Bounds, ExitKind, ExitRecord, IDLE_LOOK};
 
 /// From a claimed exit to the helper thread that removes the scheduler: a wakeup
 /// and a switch. Chosen.
-pub(super) const DISABLE_DELAY: DurationNs = DurationNs::from_us(50);
+pub(crate) const DISABLE_DELAY: DurationNs = DurationNs::from_us(50);
 
 /// Tasks that wait at the end of a run, of which it is kept where. Chosen: more than warnings name.
 const TOLD: usize = 64;
@@ -134,14 +134,18 @@ impl<S: SchedExt> Sim<S> {
 
     /// Calls `ops.init()`: false if the scheduler leaves for what it did, or for CPUs that came or went.
     fn run_init(&mut self) -> bool {
-        if self.has(OpKind::Init) {
-            let result = self.call(OpKind::Init, None, None, |ops, k| ops.init(k));
-            if let Err(errno) = result {
-                self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
-            }
-        }
+        self.call_init();
         let expected = self.k.sched.info.as_ref().map_or(0, |info| info.hotplug_seq);
         self.k.sched.exit.is_none() && self.k.check_hotplug_seq(expected)
+    }
+
+    /// `ops.init()` of the scheduler at hand, if it has that; a failure claims its exit.
+    pub(super) fn call_init(&mut self) {
+        if self.has(OpKind::Init)
+            && let Err(errno) = self.call(OpKind::Init, None, None, |ops, k| ops.init(k))
+        {
+            self.k.error(ExitKind::Error, format!("ops.init() failed (-{errno})"));
+        }
     }
 
     /// The callbacks among `present` that this version of the kernel makes.
@@ -201,160 +205,6 @@ impl<S: SchedExt> Sim<S> {
         }
         if self.has(OpKind::UpdateIdle) {
             self.call(OpKind::UpdateIdle, None, Some(cpu), |ops, k| ops.update_idle(k, cpu, true));
-        }
-    }
-}
-
-/// Tasks.
-impl<S: SchedExt> Sim<S> {
-    pub(super) fn set_state(&mut self, task: TaskId, state: u32) {
-        let entry = self.k.task_mut(task);
-        entry.set_scx_flags(entry.scx.flags & !SCX_TASK_STATE_MASK | state);
-    }
-
-    /// `scx_fork()` and `scx_post_fork()`. A failing `ops.init_task()` would fail the
-    /// fork; here it ejects the scheduler, as it does while enabling.
-    pub(crate) fn init_forked(&mut self, task: TaskId) {
-        if !self.k.scx.loaded || self.k.scx.disabling {
-            return;
-        }
-        let sched = self.k.sched_of_group(self.k.task(task).group);
-        self.k.task_mut(task).sched = sched;
-        self.with_sched(sched, |sim| {
-            if !sim.init_task(task, true) {
-                sim.k.task_mut(task).class = SchedClass::Fair;
-            } else if sim.k.task(task).class == SchedClass::Ext {
-                sim.ext_enable(task);
-            }
-        });
-    }
-
-    /// `__scx_init_task()`: false after a failure, whose exit is claimed.
-    fn init_task(&mut self, task: TaskId, fork: bool) -> bool {
-        if self.has(OpKind::InitTask) {
-            self.set_state(task, SCX_TASK_INIT_BEGIN);
-            if let Err(errno) = self.call_init_task(task, fork) {
-                let message = self.init_failure(task, errno);
-                self.k.error(ExitKind::Error, message);
-                self.set_state(task, SCX_TASK_NONE);
-                return false;
-            }
-        }
-        self.set_state(task, SCX_TASK_READY);
-        self.k.task_mut(task).add_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
-        true
-    }
-
-    /// `ops.init_task()` of the scheduler at hand, if it has that.
-    pub(crate) fn call_init_task(&mut self, task: TaskId, fork: bool) -> Result<(), i32> {
-        if !self.has(OpKind::InitTask) {
-            return Ok(());
-        }
-        self.call(OpKind::InitTask, Some(task), None, |ops, k| ops.init_task(k, task, fork))
-    }
-
-    /// The words for a task that was not accepted.
-    pub(super) fn init_failure(&self, task: TaskId, errno: i32) -> String {
-        let entry = self.k.task(task);
-        format!("ops.init_task() failed (-{errno}) for {}[{}]", entry.name(), entry.pid)
-    }
-
-    /// `ops.exit_task()` of the scheduler at hand. Its object forgets the task, whether it has that or not.
-    pub(super) fn call_exit_task(&mut self, task: TaskId, cancelled: bool) {
-        let cpu = self.k.task(task).cpu;
-        self.call(OpKind::ExitTask, Some(task), Some(cpu), |ops, k| ops.exit_task(k, task, cancelled));
-    }
-
-    /// `scx_enable_task()`.
-    pub(super) fn ext_enable(&mut self, task: TaskId) {
-        let weight = self.k.task(task).scx_weight();
-        let cpu = self.k.task(task).cpu;
-        self.k.scx.had_tasks = true;
-        self.k.task_mut(task).set_scx_weight(weight);
-        if self.has(OpKind::Enable) {
-            self.call(OpKind::Enable, Some(task), Some(cpu), |ops, k| ops.enable(k, task));
-        }
-        if self.has(OpKind::SetWeight) {
-            let weight = schedlab_base::Weight(weight);
-            self.call(OpKind::SetWeight, Some(task), Some(cpu), |ops, k| ops.set_weight(k, task, weight));
-        }
-        self.set_state(task, SCX_TASK_ENABLED);
-    }
-
-    /// `scx_disable_task()`.
-    fn ext_disable(&mut self, task: TaskId) {
-        let cpu = self.k.task(task).cpu;
-        if self.has(OpKind::Disable) {
-            self.call(OpKind::Disable, Some(task), Some(cpu), |ops, k| ops.disable(k, task));
-        }
-        self.set_state(task, SCX_TASK_READY);
-        let entry = self.k.task_mut(task);
-        assert!(entry.scx.flags & SCX_TASK_IN_CUSTODY == 0, "{task} was given back");
-        entry.set_ddsp_dsq_id(SCX_DSQ_INVALID);
-        entry.set_ddsp_enq_flags(0);
-        entry.scx.reenq_cnt = 0;
-        entry.set_dsq_vtime(0);
-        entry.set_slice(0);
-        entry.add_scx_flags(SCX_TASK_RESET_RUNNABLE_AT);
-    }
-
-    /// `scx_disable_and_exit_task()`.
-    pub(super) fn ext_exit_task(&mut self, task: TaskId) {
-        if self.k.is_elsewhere(task) {
-            return self.with_sched_of(task, |sim| sim.ext_exit_task(task));
-        }
-        let state = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK;
-        if state == SCX_TASK_NONE {
-            return;
-        }
-        if state == SCX_TASK_ENABLED {
-            self.ext_disable(task);
-        }
-        if self.ops.is_some() {
-            self.call_exit_task(task, false);
-        }
-        self.set_state(task, SCX_TASK_NONE);
-    }
-
-    /// `sched_ext_dead()`.
-    pub(crate) fn ext_dead(&mut self, task: TaskId) {
-        if self.k.scx.loaded {
-            self.ext_exit_task(task);
-        }
-    }
-
-    /// `switched_from_scx()`, before the task's attributes change.
-    pub(crate) fn switched_from(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
-        if old == SchedClass::Ext && new != SchedClass::Ext {
-            if self.k.is_elsewhere(task) {
-                self.with_sched_of(task, |sim| sim.ext_disable(task));
-            } else {
-                self.ext_disable(task);
-            }
-        }
-    }
-
-    /// The part of a class change between the task's attributes and its enqueue.
-    pub(crate) fn switch_class_of(&mut self, task: TaskId, old: SchedClass, new: SchedClass) {
-        let entry = self.k.task_mut(task);
-        entry.class = new;
-        entry.show_on_rq();
-        let known = self.k.task(task).scx.flags & SCX_TASK_STATE_MASK != SCX_TASK_NONE;
-        if new == SchedClass::Ext && old != SchedClass::Ext && known {
-            self.switching_to_ext(task);
-        }
-    }
-
-    /// `switching_to_scx()`: changes of affinity were not told while another class had the task.
-    fn switching_to_ext(&mut self, task: TaskId) {
-        if self.k.is_elsewhere(task) {
-            return self.with_sched_of(task, |sim| sim.switching_to_ext(task));
-        }
-        self.ext_enable(task);
-        let cid_form = self.k.sched.info.as_ref().is_some_and(|info| info.cid_form);
-        if self.has(OpKind::SetCpumask) && !cid_form {
-            let (cpu, mask) = (self.k.task(task).cpu, self.k.task(task).cpus_allowed.clone());
-            self.call(OpKind::SetCpumask, Some(task), Some(cpu), |ops, k| ops.set_cpumask(k, task, &mask));
         }
     }
 }
@@ -599,5 +449,41 @@ impl<S: SchedExt> Sim<S> {
             },
             None => ExitRecord::default(),
         }
+    }
+}
+
+/// Between schedulers.
+impl<S: SchedExt> Sim<S> {
+    /// A task that `to` has initialised goes over to it (`scx_rehome_task()`).
+    pub(crate) fn rehome(&mut self, task: TaskId, from: SchedIx, to: SchedIx) {
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
+            sim.with_sched(from, |sim| sim.ext_exit_task(task));
+            sim.set_state(task, SCX_TASK_READY);
+            sim.k.task_mut(task).sched = to;
+            sim.show_to_owner(task);
+            if sim.k.task(task).class == SchedClass::Ext {
+                sim.with_sched(to, |sim| sim.ext_enable(task));
+            }
+        });
+    }
+
+    /// A task goes to a scheduler that leaves as well and has not initialised it (`scx_punt_task()`).
+    pub(super) fn punt(&mut self, task: TaskId, from: SchedIx, to: SchedIx) {
+        self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
+            sim.with_sched(from, |sim| sim.ext_exit_task(task));
+            sim.k.task_mut(task).sched = to;
+            sim.show_to_owner(task);
+        });
+    }
+
+    fn show_to_owner(&mut self, task: TaskId) {
+        let sched = self.k.task(task).sched;
+        self.with_sched(sched, |sim| {
+            let mut ops = sim.ops.as_mut().expect("a scheduler has its sub-schedulers");
+            if sched != SchedIx::ROOT {
+                ops = crate::state::sim::sub_at_hand(ops, &sim.k);
+            }
+            ops.owns(&mut sim.k, task);
+        });
     }
 }

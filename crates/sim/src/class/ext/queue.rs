@@ -326,14 +326,6 @@ impl Kernel {
         }
     }
 
-    /// The slice of a task may be changed by schedulers; counted if not.
-    #[inline(always)]
-    pub(crate) fn may_cut(&mut self, task: TaskId) -> bool {
-        let protected = self.is_protected(task);
-        self.sched.events.slice_denied += u64::from(protected);
-        !protected
-    }
-
     /// `rq_is_open()`: can a sched_ext task start on `cpu` at once?
     pub(crate) fn rq_is_open(&self, cpu: CpuId, flags: u64) -> bool {
         let entry = &self.cpus[cpu.index()];
