@@ -4,6 +4,7 @@ use crate::args::{CgroupArg, Cx, KernelObjects, TaskArg};
 use schedlab_bpf::args::Pointer;
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
+use schedlab_sim::GroupIx;
 use schedlab_sim::flags::SCX_OPS_TID_TO_TASK;
 use schedlab_trace::ExitKind;
 
@@ -55,9 +56,12 @@ pub(super) fn task_acquire(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> Option<Gue
 
 pub(super) fn task_release(_cx: &mut Cx<'_, '_, '_>, _task: TaskArg) {}
 
-/// The scheduler's view (`sched_task_group`), with a reference.
+/// The scheduler's view (`sched_task_group`), with a reference; the root after an error.
 pub(super) fn task_cgroup(cx: &mut Cx<'_, '_, '_>, task: TaskArg) -> Result<GuestAddr, Fault> {
-    let cgroup = cx.cgroup_of(task)?;
+    let cgroup = match cx.env.k.operates_on(task.living) {
+        true => cx.cgroup_of(task)?,
+        false => cx.env.state.tasks.groups.cgroup(GroupIx::ROOT),
+    };
     Ok(hold(cx, cgroup).unwrap_or(cgroup))
 }
 

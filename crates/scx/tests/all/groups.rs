@@ -280,6 +280,17 @@ fn older_kernels_tell_less() {
     }
 }
 
+#[test]
+fn only_a_callback_about_a_task_may_ask_for_its_group() {
+    for (asks, changes) in [("1", ""), ("2", r#""1ms group x d""#), ("4", "")] {
+        let Some(result) = on_tree("groups", changes, &[("asks", asks)], Machine::uniform("test", 2)) else {
+            return;
+        };
+        assert_eq!(result.exit.kind, ExitKind::Error, "{asks}");
+        assert!(result.exit.message.contains("called on a task not being operated on"), "{:?}", result.exit);
+    }
+}
+
 /// Groups of weight 100, 300 and 600 with three, one and two hogs.
 const HOGS: &str = r#"name = "hogs"
 end = "2s"

@@ -2,6 +2,7 @@
 #define ENQUEUE insert(p, enq_flags)
 #define DISPATCH dispatch((void *)ctx[1])
 #define MORE_OPS                                                           \
+	.running = (void *)group_running,                                  \
 	.stopping = (void *)group_stopping,                                \
 	.cgroup_init = (void *)group_init,                                 \
 	.cgroup_set_weight = (void *)group_set_weight,
@@ -10,8 +11,11 @@
 #define SLICE 5000000ull
 #define QUEUED 1
 
+struct kernfs_node {
+	u64 id;
+} __attribute__((preserve_access_index));
 struct cgroup {
-	int level;
+	struct kernfs_node *kn;
 } __attribute__((preserve_access_index));
 struct scx_cgroup_init_args {
 	u32 weight;
@@ -22,6 +26,7 @@ struct group {
 };
 
 struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym;
+struct cgroup *bpf_cgroup_from_id(u64 id) __ksym;
 void bpf_cgroup_release(struct cgroup *cgrp) __ksym;
 static void *(*const cgroup_storage)(void *map, struct cgroup *cgrp, void *value, u64 flags) = (void *)210;
 
@@ -32,11 +37,36 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
+/* The group of the task that a CPU runs, which ops.dispatch() may not ask for. */
+struct {
+	__uint(type, 6);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} running SEC(".maps");
+
+/* The greatest virtual time at which a task has begun to run: where a new group begins. */
+u64 vtime_now;
+
 static struct group *group_of(struct task_struct *p)
 {
 	struct cgroup *cgrp = scx_bpf_task_cgroup(p);
 	struct group *group = cgroup_storage(&groups, cgrp, NULL, 1);
 
+	bpf_cgroup_release(cgrp);
+	return group;
+}
+
+static struct group *group_here(void)
+{
+	u32 zero = 0;
+	u64 *id = map_lookup(&running, &zero);
+	struct cgroup *cgrp = id ? bpf_cgroup_from_id(*id) : NULL;
+	struct group *group;
+
+	if (!cgrp)
+		return NULL;
+	group = cgroup_storage(&groups, cgrp, NULL, 1);
 	bpf_cgroup_release(cgrp);
 	return group;
 }
@@ -54,6 +84,9 @@ static void insert(struct task_struct *p, u64 enq_flags)
 
 	if (!group)
 		return;
+	/* A group that had nothing to run does not catch up. */
+	if ((s64)(group->vtime - (vtime_now - SLICE)) < 0)
+		group->vtime = vtime_now - SLICE;
 	scx_bpf_dsq_insert_vtime(p, SHARED, SLICE, group->vtime, enq_flags);
 }
 
@@ -65,7 +98,7 @@ static void dispatch(struct task_struct *prev)
 	struct group *group;
 	bool stays = false;
 
-	if (prev && prev->scx.flags & QUEUED && (group = group_of(prev))) {
+	if (prev && prev->scx.flags & QUEUED && (group = group_here())) {
 		u64 used = group->weight ? SLICE * 100 / group->weight : SLICE;
 
 		bpf_iter_scx_dsq_new(&it, SHARED, 0);
@@ -79,6 +112,21 @@ static void dispatch(struct task_struct *prev)
 		}
 	}
 	scx_bpf_dsq_move_to_local(SHARED);
+}
+
+SEC("struct_ops/group_running")
+void group_running(u64 *ctx)
+{
+	struct task_struct *p = (void *)ctx[0];
+	struct cgroup *cgrp = scx_bpf_task_cgroup(p);
+	u32 zero = 0;
+	u64 *id = map_lookup(&running, &zero);
+
+	if (id)
+		*id = cgrp->kn->id;
+	if ((s64)(vtime_now - p->scx.dsq_vtime) < 0)
+		vtime_now = p->scx.dsq_vtime;
+	bpf_cgroup_release(cgrp);
 }
 
 SEC("struct_ops/group_stopping")
@@ -95,8 +143,10 @@ s32 group_init(u64 *ctx)
 	struct scx_cgroup_init_args *args = (void *)ctx[1];
 	struct group *group = cgroup_storage(&groups, (void *)ctx[0], NULL, 1);
 
-	if (group)
+	if (group) {
 		group->weight = args->weight;
+		group->vtime = vtime_now;
+	}
 	return group ? 0 : -12;
 }
 

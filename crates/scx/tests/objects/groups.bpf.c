@@ -1,4 +1,5 @@
 /* Keeps what a scheduler learns of groups, in order, and what it finds when it asks about them. */
+#define DISPATCH groups_dispatch((void *)ctx[1])
 #define MORE_OPS                                                           \
 	.init_task = (void *)groups_init_task,                             \
 	.exit_task = (void *)groups_exit_task,                             \
@@ -79,6 +80,11 @@ struct {
 const volatile u64 bad_init;
 const volatile s32 bad_error = -12;
 const volatile u64 bad_move;
+/* Callbacks that ask for the cgroup of a task that they are not about. */
+const volatile u32 asks;
+#define ASKS_INIT_TASK 1
+#define ASKS_PREP_MOVE 2
+#define ASKS_DISPATCH 4
 /* A walk of this order over all groups when one of this number appears; after that, by kind of css. */
 const volatile u32 order = 2;
 const volatile u64 walk_at;
@@ -105,6 +111,22 @@ static void expect(bool right)
 {
 	if (!right)
 		nr_wrong++;
+}
+
+/* No callback is about this task: the answer is the root. */
+static void ask(struct task_struct *p)
+{
+	struct cgroup *own = scx_bpf_task_cgroup(p);
+
+	expect(own->level == 0);
+	bpf_cgroup_release(own);
+}
+
+static void groups_dispatch(struct task_struct *prev)
+{
+	if (prev && asks & ASKS_DISPATCH)
+		ask(prev);
+	scx_bpf_dsq_move_to_local(SHARED);
 }
 
 static void walk(void)
@@ -176,10 +198,10 @@ s32 groups_prep_move(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 	struct cgroup *from = (void *)ctx[1], *to = (void *)ctx[2];
-	struct cgroup *own = scx_bpf_task_cgroup(p);
 
-	expect(own == from && bpf_task_under_cgroup(p, from) == 1);
-	bpf_cgroup_release(own);
+	expect(bpf_task_under_cgroup(p, from) == 1);
+	if (asks & ASKS_PREP_MOVE)
+		ask(p);
 	tell("prepare %d from %d to %d", p->pid, number(from), number(to));
 	return number(to) == bad_move ? -16 : 0;
 }
@@ -222,10 +244,9 @@ s32 groups_init_task(u64 *ctx)
 {
 	struct task_struct *p = (void *)ctx[0];
 	struct scx_init_task_args *args = (void *)ctx[1];
-	struct cgroup *own = scx_bpf_task_cgroup(p);
 
-	expect(own == args->cgroup);
-	bpf_cgroup_release(own);
+	if (asks & ASKS_INIT_TASK)
+		ask(p);
 	tell("init task %d in %d", p->pid, number(args->cgroup));
 	return 0;
 }

@@ -164,8 +164,11 @@ impl Kernel {
         let (now, event, cpu) = (self.ctx.now, self.event_time, self.ctx.cpu);
         let grant = lock(self).acquire_among(now, event, cpu);
         debug_assert!(grant.at >= now, "a lock is granted no earlier than it is asked for");
-        let wait = if grant.at > now { self.wait_for(grant) } else { DurationNs::ZERO };
-        self.charge(self.hand_over(grant.transfer) + wait);
+        let mut cost = self.hand_over(grant.transfer);
+        if grant.at > now {
+            cost += self.wait_for(grant);
+        }
+        self.charge(cost);
     }
 
     /// What taking a free lock costs.
@@ -174,13 +177,17 @@ impl Kernel {
         if transfer { costs.lock + costs.lock_transfer } else { costs.lock }
     }
 
-    /// How long it takes until the lock is there: the CPUs that spin on it make one wait too.
+    /// Waits until the lock is there; what the CPUs that spin on it add to its hand-over. The wait ends with the section before,
+    /// and is no work: it takes no longer where the CPUs are turns of one processor.
     #[inline(never)]
     fn wait_for(&mut self, grant: Grant) -> DurationNs {
-        let wait = grant.at - self.ctx.now;
         debug_assert!(self.ctx.now <= grant.at, "a wait is no negative span");
+        debug_assert!(!self.in_setup(), "the setup of a run takes no lock");
+        let wait = grant.at - self.ctx.now;
+        self.ctx.now = grant.at;
         self.totals.lock_wait += wait;
-        wait + self.machine.costs.lock_spinner * grant.spinners
+        self.totals.count(wait);
+        self.machine.costs.lock_spinner * grant.spinners
     }
 
     /// Takes the rq lock of `cpu`.

@@ -7,7 +7,12 @@ use schedlab_workload::{Channel, ChannelId, ChannelKind, End, Op, Scenario};
 
 /// A machine on which nothing costs anything, with two CPUs.
 fn free() -> Machine {
-    let mut machine = Machine::uniform("turns", 2);
+    free_of(2)
+}
+
+/// The same with this many CPUs.
+fn free_of(cpus: usize) -> Machine {
+    let mut machine = Machine::uniform("turns", cpus);
     machine.kernel.timer_slack = DurationNs::ZERO;
     let costs = &mut machine.costs;
     for cost in [
@@ -150,4 +155,20 @@ fn a_read_that_blocks_copies_once() {
     let [waits, goes_on] = [true, false].map(reading);
     let copy = us(4_096);
     assert!(goes_on > copy && waits > goes_on && waits < goes_on + us(50), "{waits} and {goes_on}");
+}
+
+#[test]
+fn a_wait_for_a_lock_ends_with_the_section_before() {
+    let (cpus, hold) = (8, us(10));
+    let mut machine = free_of(cpus);
+    machine.one_processor = true;
+    let mut scenario = Scenario::empty("hogs", End::After(ms(200)));
+    scenario.programs = vec![program(|b| b.op(Op::Run(ms(1_000))))];
+    scenario.tasks = (0..16).map(|n| task(&format!("hog{n}"), 0, n)).collect();
+    let scheduler = Simple { hold, ..Simple::new(false) };
+    let result = run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler)).unwrap();
+    // Beside 7 CPUs that compute, a section takes 8 times as long. Whenever slices end, all CPUs want the lock at once.
+    let sections = result.costs.lock_wait.0 / (hold.0 * 8);
+    assert!(result.costs.switches > 50, "{} switches", result.costs.switches);
+    assert!((50..50 * result.costs.switches).contains(&sections), "waited for {sections} sections");
 }

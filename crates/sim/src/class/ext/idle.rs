@@ -147,9 +147,7 @@ impl Kernel {
         let entry = self.lasting(task).expect("a CPU is selected for a task that lives");
         let cpu = if self.is_flat() { self.lane_task_cpu(task) } else { entry.cpu };
         let problem = match (self.ctx.op, self.ctx.rq) {
-            (OpKind::SelectCpu, _) if self.ctx.op_task != Some(task) => {
-                "called on a task not being operated on".to_string()
-            }
+            (OpKind::SelectCpu, _) if self.ctx.op_task != Some(task) => return self.operates_on(Some(task)),
             (_, Some(held)) if held != cpu => {
                 format!("select_cpu kfunc called cross-task on {}[{}]", entry.name(), entry.pid)
             }

@@ -6,12 +6,31 @@ use crate::Kernel;
 use crate::flags::*;
 use crate::state::cpu::Kick;
 use crate::state::dsq::{Cursor, Dsq, DsqIter};
-use crate::state::ops::OpKind;
+use crate::state::ops::{OpKind, OpsSet};
 use crate::state::sched::{DispatchEntry, EventCounters, PendingExit};
 use crate::state::subs::{CAP_ENQ_IMMED, CAP_PERF, SchedIx};
 use crate::state::task::{OpsState, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
+
+/// The callbacks that are about a task (kernel: `SCX_CALL_OP_TASK()` and its like).
+const TASK_OPS: OpsSet = OpsSet::EMPTY
+    .with(OpKind::SelectCpu)
+    .with(OpKind::Enqueue)
+    .with(OpKind::Dequeue)
+    .with(OpKind::Tick)
+    .with(OpKind::Runnable)
+    .with(OpKind::Running)
+    .with(OpKind::Stopping)
+    .with(OpKind::Quiescent)
+    .with(OpKind::Yield)
+    .with(OpKind::CoreSchedBefore)
+    .with(OpKind::SetWeight)
+    .with(OpKind::SetCpumask)
+    .with(OpKind::ExitTask)
+    .with(OpKind::Enable)
+    .with(OpKind::Disable)
+    .with(OpKind::CgroupMove);
 
 /// User queues and their iterators.
 impl Kernel {
@@ -283,6 +302,16 @@ impl Kernel {
         direct.scx.ddsp_vtime = entry.vtime;
         direct.set_ddsp_dsq_id(entry.dsq);
         direct.set_ddsp_enq_flags(entry.enq_flags);
+    }
+
+    /// `scx_kf_arg_task_ok()`: true for the task that the running callback is about; else false, with an error. Callbacks that
+    /// only have a task among their arguments, as `ops.dispatch()` and `ops.init_task()`, are about none.
+    pub fn operates_on(&mut self, task: Option<TaskId>) -> bool {
+        let operated_on = TASK_OPS.has(self.ctx.op) && task.is_some() && self.ctx.op_task == task;
+        if !operated_on {
+            self.error(ExitKind::Error, "called on a task not being operated on".into());
+        }
+        operated_on
     }
 
     /// `scx_bpf_dispatch_nr_slots()`.
