@@ -72,6 +72,25 @@ impl OpsSet {
     /// All.
     pub const ALL: OpsSet = OpsSet(u64::MAX);
 
+    /// The callbacks that are about a task (kernel: `SCX_CALL_OP_TASK()` and its like).
+    pub const ABOUT_TASKS: OpsSet = OpsSet::EMPTY
+        .with(OpKind::SelectCpu)
+        .with(OpKind::Enqueue)
+        .with(OpKind::Dequeue)
+        .with(OpKind::Tick)
+        .with(OpKind::Runnable)
+        .with(OpKind::Running)
+        .with(OpKind::Stopping)
+        .with(OpKind::Quiescent)
+        .with(OpKind::Yield)
+        .with(OpKind::CoreSchedBefore)
+        .with(OpKind::SetWeight)
+        .with(OpKind::SetCpumask)
+        .with(OpKind::ExitTask)
+        .with(OpKind::Enable)
+        .with(OpKind::Disable)
+        .with(OpKind::CgroupMove);
+
     /// This set with `op`.
     #[must_use]
     pub const fn with(self, op: OpKind) -> OpsSet {

@@ -13,25 +13,6 @@ use crate::state::task::{OpsState, Task};
 use schedlab_base::{CpuId, DsqId, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
 
-/// The callbacks that are about a task (kernel: `SCX_CALL_OP_TASK()` and its like).
-const TASK_OPS: OpsSet = OpsSet::EMPTY
-    .with(OpKind::SelectCpu)
-    .with(OpKind::Enqueue)
-    .with(OpKind::Dequeue)
-    .with(OpKind::Tick)
-    .with(OpKind::Runnable)
-    .with(OpKind::Running)
-    .with(OpKind::Stopping)
-    .with(OpKind::Quiescent)
-    .with(OpKind::Yield)
-    .with(OpKind::CoreSchedBefore)
-    .with(OpKind::SetWeight)
-    .with(OpKind::SetCpumask)
-    .with(OpKind::ExitTask)
-    .with(OpKind::Enable)
-    .with(OpKind::Disable)
-    .with(OpKind::CgroupMove);
-
 /// User queues and their iterators.
 impl Kernel {
     /// `scx_bpf_create_dsq()`: 0, or `-EINVAL` for a bad node or built-in id, or
@@ -307,7 +288,7 @@ impl Kernel {
     /// `scx_kf_arg_task_ok()`: true for the task that the running callback is about; else false, with an error. Callbacks that
     /// only have a task among their arguments, as `ops.dispatch()` and `ops.init_task()`, are about none.
     pub fn operates_on(&mut self, task: Option<TaskId>) -> bool {
-        let operated_on = TASK_OPS.has(self.ctx.op) && task.is_some() && self.ctx.op_task == task;
+        let operated_on = OpsSet::ABOUT_TASKS.has(self.ctx.op) && task.is_some() && self.ctx.op_task == task;
         if !operated_on {
             self.error(ExitKind::Error, "called on a task not being operated on".into());
         }
