@@ -167,6 +167,66 @@ fn scx_central_uses_all_cpus() {
 
 /// The simulator runs it. Verifiers refuse what older compilers make of it: a register that holds a pointer into its arena is
 /// taken for a number. Where that happens the refusal is clear; where it does not, shares agree.
+/// Two groups of hogs for a parent and two children.
+const GROUPS: &str = "\
+name = 'groups'
+end = '2s'
+[[groups]]
+name = 'a'
+cpu_weight = 300
+[[groups]]
+name = 'b'
+[programs]
+hog = [ 'run 20s' ]
+[[tasks]]
+name = 'x'
+program = 'hog'
+count = 4
+group = 'a'
+[[tasks]]
+name = 'y'
+program = 'hog'
+count = 4
+group = 'b'
+";
+
+/// The kernel's example of sub-schedulers, as parent and as child: it divides CPUs by weight and rotates the rest.
+#[test]
+fn scx_qmap_takes_itself_as_sub_scheduler() {
+    let Some(lab) = lab("foreign-subs", &["scx_qmap"], false) else { return };
+    std::fs::write(lab.path("groups.toml"), GROUPS).unwrap();
+    let entry = "./scx_qmap.bpf.o[max_tasks=1024,slice_ns=5000000,round_robin_ns=100000000]";
+    let [a, b] = ["a", "b"].map(|group| format!("{group}@100ms={entry}"));
+    let args = [
+        "sim",
+        "-q",
+        "-c",
+        "4",
+        "-s",
+        entry,
+        "--sub",
+        &a,
+        "--sub",
+        &b,
+        "-w",
+        "groups.toml",
+        "--json",
+        "r.json",
+    ];
+    let ended = lab.run(&args, LIMIT);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
+    let run = lab.record("r.json");
+    assert_eq!(run.exit.kind.name(), "none", "{:?}", run.exit);
+    assert!(
+        run.subs.iter().all(|sub| sub.refused.is_none() && sub.exit.kind.name() == "unreg"),
+        "{:?}",
+        run.subs
+    );
+    // Of four CPUs `a` has two for itself and its turns on the others.
+    let [a, b] = [0, 1].map(|group: usize| run.groups[group].cpu_time.as_secs_f64());
+    assert!(a > 3.0 && b > 0.05 && a > 3.0 * b, "a has {a} s, b {b} s");
+}
+
 #[test]
 fn scx_qmap_runs_or_is_refused_with_the_place() {
     let Some(lab) = lab("foreign-qmap", &["scx_qmap"], true) else { return };
