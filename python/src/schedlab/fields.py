@@ -53,8 +53,8 @@ class Exit:
     """How a scheduler left."""
 
     kind: str
-    """`none`, `done`, `unreg`, `unreg_bpf`, `unreg_kern`, `sysrq`, or an ejection: `error`, `error_bpf`,
-    `error_stall`, `error_reenq`."""
+    """`none`, `done`, `unreg`, `unreg_bpf`, `unreg_kern`, `sysrq`; of sub-schedulers also `parent`, `parent_kill`; or
+    an ejection: `error`, `error_bpf`, `error_stall`, `error_reenq`, `error_rescue`."""
     reason: str = ""
     """The kernel's words for the kind."""
     message: str = ""
@@ -364,13 +364,13 @@ class Row:
 
 @dataclass(frozen=True)
 class TaskWaits:
-    """The waits of a task, process or group, or of all."""
+    """The waits of a task, process, group or cgroup, or of all."""
 
     scope: str
     """`all`; `group`: tasks whose names are equal before the `/`, with what they fork; `process` with several threads;
     `task`."""
     name: str
-    """Of the group, process or task; `(forked)` is all forked tasks."""
+    """Of the group, process, cgroup or task; `(forked)` is all forked tasks."""
     wakeup_latency_ns: Waits | None = None
     """From wakeup to running."""
     run_delay_ns: Waits | None = None
@@ -531,6 +531,8 @@ class RunFields:
     groups: list[Group] = field(default_factory=list)
     """What groups of tasks (cgroup v2) got, for workloads that have them: parents first, with all below them. Of the
     whole run."""
+    sub_schedulers: list[dict[str, Any]] = field(default_factory=list)
+    """Sub-schedulers that were to be attached to groups (`--sub`), in the order in which they were named."""
     task_waits: list[TaskWaits] = field(default_factory=list)
     """How long tasks waited for a CPU: one entry for all tasks, then for each group, process with several threads, and
     task."""
