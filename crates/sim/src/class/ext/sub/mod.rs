@@ -87,8 +87,8 @@ impl<S: SchedExt> Sim<S> {
         Ok(())
     }
 
-    /// What `ops.sub_attach()` has granted is in effect by the time at which the tasks come: on a kernel all of this takes
-    /// milliseconds, in which the CPUs that were kicked pass through `schedule()`.
+    /// What `ops.sub_attach()` has granted is in effect when the tasks come. On a kernel all of this takes milliseconds, in which
+    /// the CPUs that were kicked pass through `schedule()`.
     fn let_caps_settle(&mut self) {
         let here = self.k.ctx.cpu;
         for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
