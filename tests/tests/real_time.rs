@@ -110,9 +110,14 @@ fn a_task_that_dispatch_moves_has_a_server() {
     }
     for arm in arms {
         let fixed = ["-q", "-c", "4", "-s", "./sound.bpf.o", "-w", "moving.toml", "--json", "r.json"];
-        let ended = lab.run(&[&arm[..], &fixed].concat(), LIMIT);
-        assert_eq!(ended.code, 0, "{arm:?}: {ended:?}");
-        let longest = lab.record("r.json").metric("run_delay_ns_max").unwrap();
-        assert!((longest / 950e6 - 1.0).abs() < 0.02, "{arm:?}: {longest} ns");
+        let longest = || {
+            let ended = lab.run(&[&arm[..], &fixed].concat(), LIMIT);
+            assert_eq!(ended.code, 0, "{arm:?}: {ended:?}");
+            lab.record("r.json").metric("run_delay_ns_max").unwrap()
+        };
+        let is_a_server = |longest: &f64| (longest / 950e6 - 1.0).abs() < 0.02;
+        // A VM on a busy host was once 33 ms off. Without a server it is so each time.
+        let found = (0..if arm[0] == "sim" { 1 } else { 2 }).map(|_| longest()).find(is_a_server);
+        assert!(found.is_some(), "{arm:?}: the longest wait is not 950 ms");
     }
 }

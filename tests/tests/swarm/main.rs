@@ -117,6 +117,36 @@ fn every_scheduler_survives_random_load() {
     assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
 }
 
+/// The same loads in trees of groups that change all the time.
+#[test]
+fn every_scheduler_survives_groups() {
+    let (first, count) = (variable("SCHEDLAB_SWARM_SEED", 1), variable("SCHEDLAB_SWARM_COUNT", 20));
+    let mut failures = Vec::new();
+    for scheduler in schedulers() {
+        let tunables = tunables(&scheduler).expect("an object");
+        failures.extend(swarm(&scheduler, first, count, &|seed| Case::draw(seed, &tunables).in_groups()));
+        println!("{} in groups: {count} seeds from {first}", scheduler.name);
+    }
+    assert!(failures.is_empty(), "\n{}\n", failures.join("\n"));
+}
+
+/// A drawn tree is written down as it is, and goes when the failure has nothing to do with it.
+#[test]
+fn groups_are_kept_and_shrunk() {
+    let path = folder().join("stall-in-groups.bpf.o");
+    schedlab_tests::compile("stall", "bpf", &path).expect("clang is installed");
+    let scheduler = Scheduler::find(&path.display().to_string()).expect("just made");
+    let cases = (1..60).map(|seed| Case::draw(seed, &[]).in_groups());
+    let cases = cases.filter(|case| case.scenario.groups.len() > 3);
+    let (first, case) =
+        cases.filter_map(|case| Some((trouble(&scheduler, &case)?, case))).next().expect("it stalls");
+    let text = file::write(&case.scenario);
+    let written = file::parse(&text, "written").expect("it is readable");
+    assert_eq!((written.groups.len(), file::write(&written)), (case.scenario.groups.len(), text));
+    let (small, last) = shrink(case, first.clone(), &mut |case| trouble(&scheduler, case));
+    assert!(small.scenario.groups.is_empty() && last.kind == first.kind, "{small:?}");
+}
+
 /// No CPU of the fair class idles beside a task that it may run, for longer than the kernel's own balancing intervals allow.
 #[test]
 fn every_flat_machine_is_balanced() {

@@ -4,7 +4,7 @@ use super::case::Case;
 use super::property::{Property, Trouble};
 use schedlab_base::{CpuMask, DurationNs, TaskId, TimeNs};
 use schedlab_trace::{Event, EventKind, Sink, TaskState};
-use schedlab_workload::{Attribute, Op, Scenario, TaskSpec};
+use schedlab_workload::{Attribute, GroupChange, GroupSpec, Op, Scenario, TaskSpec};
 
 /// For how long, in one wait of a task, all CPUs that it may use may be idle. Chosen: some ticks of the slowest clock.
 const IDLE_BOUND: DurationNs = DurationNs::from_ms(40);
@@ -17,8 +17,10 @@ pub(crate) struct LostTasks {
     waiting: Vec<Option<DurationNs>>,
     allowed: Vec<CpuMask>,
     all: CpuMask,
-    /// Nothing changes an affinity or a CPU during the run.
+    /// Nothing changes an affinity or a CPU during the run, and no group has CPUs of its own.
     fixed: bool,
+    /// A group has a quota at some time: its tasks may have to wait beside idle CPUs.
+    throttles: bool,
     last: TimeNs,
     lost: Option<String>,
     outside: Option<String>,
@@ -32,7 +34,10 @@ impl LostTasks {
             waiting: Vec::new(),
             allowed: allowed(&case.scenario, all),
             all,
-            fixed: !changes_affinity(&case.scenario) && case.scenario.hotplugged().is_empty(),
+            fixed: !changes_affinity(&case.scenario)
+                && case.scenario.hotplugged().is_empty()
+                && !confines(&case.scenario),
+            throttles: throttles(&case.scenario),
             last: TimeNs::ZERO,
             lost: None,
             outside: None,
@@ -68,7 +73,7 @@ impl LostTasks {
     fn pass(&mut self, now: TimeNs) {
         let passed = now.since(self.last);
         self.last = now.max(self.last);
-        if self.idle.is_empty() || passed == DurationNs::ZERO {
+        if self.idle.is_empty() || passed == DurationNs::ZERO || self.throttles {
             return;
         }
         for (task, idle) in self.waiting.iter_mut().enumerate() {
@@ -88,15 +93,28 @@ impl LostTasks {
     }
 }
 
+/// Whether a group has CPUs of its own at some time.
+fn confines(scenario: &Scenario) -> bool {
+    let changes = |change: &GroupChange| matches!(change, GroupChange::Cpus(_));
+    scenario.groups.iter().any(|group| group.cpus.is_some()) || scenario.group_changes.iter().any(changes)
+}
+
+/// Whether a group has a quota at some time.
+fn throttles(scenario: &Scenario) -> bool {
+    let changes = |change: &GroupChange| matches!(change, GroupChange::Quota(Some(_)));
+    let has = |group: &GroupSpec| group.settings.quota.is_some();
+    scenario.groups.iter().any(has) || scenario.group_changes.iter().any(changes)
+}
+
 /// Whether the affinity of a task changes.
 fn changes_affinity(scenario: &Scenario) -> bool {
     scenario.changes.iter().any(|change| matches!(change, Attribute::Affinity(_)))
 }
 
 /// The CPUs that each task of the start may use at some time. Where CPUs leave, that is all of them: one that is away looks idle, and
-/// the kernel widens a mask that has no CPU left.
+/// the kernel widens a mask that has no CPU left. Groups with CPUs of their own are taken so as well.
 fn allowed(scenario: &Scenario, all: CpuMask) -> Vec<CpuMask> {
-    if !scenario.hotplugged().is_empty() {
+    if !scenario.hotplugged().is_empty() || confines(scenario) {
         return vec![all; scenario.tasks.len()];
     }
     let own = |task: &TaskSpec| task.affinity.as_deref().map_or(all, |mask| mask.and(&all));

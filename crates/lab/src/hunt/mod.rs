@@ -8,6 +8,7 @@ mod case;
 mod condition;
 mod draw;
 mod file;
+mod groups;
 mod judge;
 mod lost;
 mod mutate;

@@ -5,7 +5,8 @@ use super::draw::{presence, small_machine};
 use super::tunables::Tunable;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Prng};
 use schedlab_workload::{
-    BarrierId, ChangeId, ChannelId, DiskId, End, LockId, Op, Program, ProgramId, Scenario, SemId, TaskRef,
+    BarrierId, ChangeId, ChannelId, DiskId, End, GroupChange, LockId, Op, Program, ProgramId, Scenario,
+    SemId, TaskRef,
 };
 
 /// Tasks that a case of a hunt has at most. Chosen: runs stay short.
@@ -231,6 +232,15 @@ pub(crate) fn fit(case: &mut Case) {
     for task in &mut case.scenario.tasks {
         let mask = task.affinity.take().map(|mask| mask.and(&all));
         task.affinity = mask.filter(|mask| !mask.is_empty()).map(Box::new);
+    }
+    for group in &mut case.scenario.groups {
+        group.cpus = group.cpus.map(|mask| mask.and(&all)).filter(|mask| !mask.is_empty());
+    }
+    for change in &mut case.scenario.group_changes {
+        if let GroupChange::Cpus(mask) = change {
+            let there = mask.and(&all);
+            *mask = if there.is_empty() { all } else { there };
+        }
     }
     let cpus = all.count();
     for program in &mut case.scenario.programs {

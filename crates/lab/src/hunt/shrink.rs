@@ -2,7 +2,9 @@
 //! same way.
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy};
-use schedlab_workload::{Amount, Attribute, End, Op, Program, ProgramId, Scenario, TaskRef};
+use schedlab_workload::{
+    Amount, Attribute, End, GroupChange, GroupSettings, Op, Program, ProgramId, Scenario, TaskRef,
+};
 
 use super::case::Case;
 use super::mutate::fit;
@@ -28,6 +30,7 @@ pub fn shrink(
         let before = shrinker.case.clone();
         shrinker.presence();
         shrinker.settings();
+        shrinker.groups();
         // Before tasks go that keep the others of a CPU busy, and after.
         shrinker.machine();
         shrinker.tasks();
@@ -42,10 +45,10 @@ pub fn shrink(
 }
 
 /// What shrinking makes smaller.
-fn size(case: &Case) -> (usize, usize, usize, usize, End) {
+fn size(case: &Case) -> (usize, usize, usize, usize, usize, End) {
     let ops = case.scenario.programs.iter().map(|program| program.ops().len()).sum();
-    let Scenario { tasks, end, .. } = &case.scenario;
-    (tasks.len(), ops, case.machine.cpu_count(), case.settings.len(), *end)
+    let Scenario { tasks, groups, end, .. } = &case.scenario;
+    (tasks.len(), ops, groups.len(), case.machine.cpu_count(), case.settings.len(), *end)
 }
 
 struct Shrinker<'a> {
@@ -104,6 +107,39 @@ impl Shrinker<'_> {
         for at in (0..self.case.settings.len()).rev() {
             let case = self.with(|case| drop(case.settings.remove(at)));
             self.try_case(case);
+        }
+    }
+
+    /// No groups at all; else tasks in the root, groups as new ones are, and none that nothing names.
+    fn groups(&mut self) {
+        if self.case.scenario.groups.is_empty() {
+            return;
+        }
+        let none = self.with(|case| without_groups(&mut case.scenario));
+        if self.try_case(none) {
+            return;
+        }
+        for at in 0..self.case.scenario.tasks.len() {
+            if self.case.scenario.tasks[at].group.is_some() {
+                let case = self.with(|case| case.scenario.tasks[at].group = None);
+                self.try_case(case);
+            }
+        }
+        for at in (0..self.case.scenario.groups.len()).rev() {
+            let last = at + 1 == self.case.scenario.groups.len();
+            if last && !is_named(&self.case.scenario, at) {
+                let case = self.with(|case| drop(case.scenario.groups.pop()));
+                if self.try_case(case) {
+                    continue;
+                }
+            }
+            let plain = self.with(|case| {
+                let group = &mut case.scenario.groups[at];
+                (group.settings, group.cpus) = (GroupSettings::default(), None);
+            });
+            if plain != self.case {
+                self.try_case(plain);
+            }
         }
     }
 
@@ -229,6 +265,42 @@ impl Shrinker<'_> {
     }
 }
 
+/// Takes out all groups, with what changes them and what moves tasks.
+fn without_groups(scenario: &mut Scenario) {
+    scenario.groups.clear();
+    scenario.tasks.iter_mut().for_each(|task| task.group = None);
+    let changes = &scenario.changes;
+    for program in &mut scenario.programs {
+        let stays = |op: &&Op| match op {
+            Op::SetGroup { .. } => false,
+            Op::Set { change, .. } => !matches!(changes[change.index()], Attribute::Group(Some(_))),
+            _ => true,
+        };
+        let left: Vec<Op> = program.ops().iter().filter(stays).copied().collect();
+        *program =
+            Program::new(left).unwrap_or_else(|_| Program::new(Vec::new()).expect("nothing is a program"));
+    }
+    // A change that no operation makes names nothing either.
+    for change in &mut scenario.changes {
+        if matches!(change, Attribute::Group(_)) {
+            *change = Attribute::Group(None);
+        }
+    }
+}
+
+/// True if a task, a group or an operation names the group.
+fn is_named(scenario: &Scenario, group: usize) -> bool {
+    let is = |named: schedlab_workload::GroupId| named.index() == group;
+    let names = |op: &Op| match *op {
+        Op::SetGroup { group, .. } => is(group),
+        _ => false,
+    };
+    scenario.tasks.iter().any(|task| task.group.is_some_and(is))
+        || scenario.groups.iter().any(|group| group.parent.is_some_and(is))
+        || scenario.changes.iter().any(|change| matches!(change, Attribute::Group(Some(group)) if is(*group)))
+        || scenario.programs.iter().any(|program| program.ops().iter().any(names))
+}
+
 /// The task ends as soon as it has the CPU.
 fn at_once(scenario: &mut Scenario, at: usize) {
     scenario.tasks[at].program = ProgramId(scenario.programs.len() as u32);
@@ -255,6 +327,14 @@ fn fold(case: &mut Case, cpus: usize) {
             *mask = folded(mask);
         }
     }
+    for group in &mut case.scenario.groups {
+        group.cpus = group.cpus.as_ref().map(folded);
+    }
+    for change in &mut case.scenario.group_changes {
+        if let GroupChange::Cpus(mask) = change {
+            *mask = folded(mask);
+        }
+    }
     for program in &mut case.scenario.programs {
         let ops = program.ops().iter().map(|op| match *op {
             Op::Hotplug { cpu, online } if cpu > last && cpus > 1 => Op::Hotplug { cpu: last, online },
@@ -271,7 +351,13 @@ fn takes_time(ops: &[Op]) -> bool {
     let is_free = |op: &Op| {
         matches!(
             op,
-            Op::Loop(_) | Op::EndLoop | Op::Set { .. } | Op::Hotplug { .. } | Op::Yield | Op::SemPost { .. }
+            Op::Loop(_)
+                | Op::EndLoop
+                | Op::Set { .. }
+                | Op::SetGroup { .. }
+                | Op::Hotplug { .. }
+                | Op::Yield
+                | Op::SemPost { .. }
         ) || matches!(op, Op::Unlock(_) | Op::Exec | Op::Fork { .. })
     };
     !ops.contains(&Op::Loop(Amount::Forever)) || ops.iter().any(|op| !is_free(op))
