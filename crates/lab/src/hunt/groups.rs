@@ -15,8 +15,8 @@ const MOST_GROUPS: u64 = 7;
 const DEEPEST: usize = 4;
 
 impl Case {
-    /// The case with its tasks in groups, by its seed: a tree with weights, quotas, idle groups and sets of CPUs, and mostly a task
-    /// that moves others and makes, changes and removes groups all the time.
+    /// The case with its tasks in groups, by its seed: a tree with weights, quotas, idle groups and sets of CPUs. Mostly a task moves
+    /// others and makes, changes and removes groups all the time.
     #[must_use]
     pub fn in_groups(mut self) -> Case {
         let mut prng = Prng::stream(self.seed, 3);
