@@ -186,3 +186,26 @@ fn an_interrupted_command_says_what_is_kept() {
     assert!(text.contains("interrupted: nothing is kept, result files are as they were"), "{text}");
     assert_eq!(interrupted(&format!("sim -q -s o1 {long} --json r.json --perfetto t")), "");
 }
+
+/// What `--sub` does not take, each with what to do instead.
+#[test]
+fn sub_schedulers_that_no_run_can_attach_are_refused() {
+    let folder = Folder::new();
+    let load = "name = \"g\"\nend = \"1ms\"\n[[groups]]\nname = \"a\"\n[programs]\nhog = [ \"run 1s\" ]\n[[tasks]]\n\
+                name = \"x\"\nprogram = \"hog\"\ngroup = \"a\"\n";
+    folder.write("g.toml", load);
+    for (scheduler, more, words) in [
+        ("o1", "--sub x", &["--sub x", "GROUP=SCHEDULER"][..]),
+        ("o1", "--sub a=eevdf", &["the kernel's own class"]),
+        ("o1", "--sub b=o1", &["--sub b", "no such group"]),
+        ("o1", "--sub a@5=o1", &["'5' is not a duration"]),
+        ("o1", "--sub a=o1", &["of the cid form", "struct sched_ext_ops_cid"]),
+        ("o1", "--sub a=nix", &["no scheduler named 'nix'"]),
+        ("o1", "--sub a=o1 --kernel 6.12", &["Linux 6.12 has no sub-schedulers", "--kernel 7.3"]),
+        ("o1", "--sub a=o1 --attach-at 1ms", &["--attach-at"]),
+        ("eevdf", "--sub a=o1", &["the fair class has no sub-schedulers"]),
+    ] {
+        folder.run(&format!("sim -s {scheduler} -w g.toml -c 2 {more}")).refused(2, words);
+    }
+    folder.run("sim -s o1 -w chat --sub a=o1").refused(2, &["chat has no groups", "[[groups]]"]);
+}
