@@ -211,6 +211,19 @@ fn a_child_has_the_cpus_that_it_is_granted_and_no_others() {
     }
 }
 
+/// SCX_ENQ_RESCUE: a task on a CPU that the child lacks has a fiftieth of it, and does not go back.
+#[test]
+fn a_stranded_task_is_rescued() {
+    let rescue = (1u64 << 34).to_string();
+    let child = [("direct", "1"), ("insert_flags", rescue.as_str())];
+    let Some(result) = attached(2, "", &[("grant_cids", "2")], &[("a", &child)]) else { return };
+    let result = result.unwrap();
+    assert_eq!(result.subs[0].exit.kind, ExitKind::Unreg, "{:?}", result.subs[0].exit);
+    assert!(result.subs[0].events.sub_rescue > 0, "{:?}", result.subs[0].events);
+    let child = result.scheduler.as_ref().unwrap().sub_scheduler(0).unwrap();
+    assert_eq!(child.variable("nr_reenqueued").unwrap(), 0);
+}
+
 #[test]
 fn without_rights_a_child_runs_nothing_until_it_is_thrown_out() {
     let Some(result) = attached(2, "", &[("revoke_at", "60")], &[("a", &[])]) else { return };
