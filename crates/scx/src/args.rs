@@ -67,6 +67,15 @@ pub(crate) struct CmaskIn {
 pub(crate) struct CmaskOrNull(pub(crate) Option<CmaskOut>);
 
 impl CmaskOut {
+    /// The one at an address, all of which the program may write.
+    fn at(value: u64, caller: &mut Cx<'_, '_, '_>) -> Result<CmaskOut, Fault> {
+        caller.writable(value, CMASK_BITS)?;
+        let (_, mem) = caller.kernel_objects();
+        let range = CmaskRange::read(mem, GuestAddr(value))?;
+        caller.writable(value, range.bytes())?;
+        Ok(CmaskOut { at: GuestAddr(value), range })
+    }
+
     /// The same mask, to be read.
     pub(crate) fn read(self) -> CmaskIn {
         CmaskIn { at: self.at, range: self.range }
@@ -155,26 +164,14 @@ pointers! {
         Some(place) => Ok(CgroupArg { at: GuestAddr(value), place }),
         None => Err(misuse(format!("kernel function called with {value:#x}, which is no cgroup"))),
     };
-    CmaskOut, |value, caller| {
-        caller.writable(value, CMASK_BITS)?;
-        let (_, mem) = caller.kernel_objects();
-        let range = CmaskRange::read(mem, GuestAddr(value))?;
-        caller.writable(value, range.bytes())?;
-        Ok(CmaskOut { at: GuestAddr(value), range })
-    };
+    CmaskOut, |value, caller| CmaskOut::at(value, caller);
     CmaskIn, |value, caller| {
         let (_, mem) = caller.kernel_objects();
         Ok(CmaskIn { at: GuestAddr(value), range: CmaskRange::read(mem, GuestAddr(value))? })
     };
     CmaskOrNull, |value, caller| {
-        if value == 0 {
-            return Ok(CmaskOrNull(None));
-        }
-        caller.writable(value, CMASK_BITS)?;
-        let (_, mem) = caller.kernel_objects();
-        let range = CmaskRange::read(mem, GuestAddr(value))?;
-        caller.writable(value, range.bytes())?;
-        Ok(CmaskOrNull(Some(CmaskOut { at: GuestAddr(value), range })))
+        let there = (value != 0).then(|| CmaskOut::at(value, caller)).transpose()?;
+        Ok(CmaskOrNull(there))
     };
 }
 

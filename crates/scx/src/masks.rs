@@ -53,12 +53,16 @@ impl CmaskRange {
         CMASK_BITS + u64::from(words) * 8
     }
 
+    /// The word of a cid in the cmask at an address.
+    fn word(self, at: GuestAddr, cid: u32) -> GuestAddr {
+        at.offset(CMASK_BITS + u64::from(cid / 64 - self.base / 64) * 8)
+    }
+
     /// The cids whose bits are set.
     pub(crate) fn cids(self, mem: &Memory, at: GuestAddr) -> Result<Vec<u32>, Fault> {
         let mut cids = Vec::new();
         for cid in self.base..self.base + self.count {
-            let word = mem.read_u64(at.offset(CMASK_BITS + u64::from(cid / 64 - self.base / 64) * 8))?;
-            if word >> (cid % 64) & 1 != 0 {
+            if mem.read_u64(self.word(at, cid))? >> (cid % 64) & 1 != 0 {
                 cids.push(cid);
             }
         }
@@ -73,7 +77,7 @@ impl CmaskRange {
         wanted: impl Fn(u32) -> bool,
     ) -> Result<(), Fault> {
         for cid in self.base..self.base + self.count {
-            let word = at.offset(CMASK_BITS + u64::from(cid / 64 - self.base / 64) * 8);
+            let word = self.word(at, cid);
             let old = mem.read_u64(word)?;
             let bit = 1u64 << (cid % 64);
             mem.write_u64(word, if wanted(cid) { old | bit } else { old & !bit })?;

@@ -131,7 +131,7 @@ impl BpfScheduler {
         }
         let mut sub = sub;
         sub.subs.number = Some(self.subs.objects.len());
-        self.subs.wishes.push(SubWish { group: group.to_string(), name: sub.info.name.clone(), at });
+        self.subs.wishes.push(SubWish { group: group.to_string(), at });
         self.subs.objects.push(Some(Box::new(sub)));
         Ok(())
     }

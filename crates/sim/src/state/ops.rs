@@ -204,8 +204,6 @@ pub enum UserSpaceNext {
 pub struct SubWish {
     /// The path of its group, from below the root.
     pub group: String,
-    /// `ops.name`.
-    pub name: String,
     /// When it is attached, from the beginning of the run.
     pub at: DurationNs,
 }

@@ -1,6 +1,7 @@
 //! One loaded scheduler as the core knows it (`struct scx_sched`).
 
 use crate::class::ext::dump::Dump;
+use crate::flags::{SCX_DSP_DFL_MAX_BATCH, SCX_EXIT_DUMP_DFL_LEN, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
 use crate::state::ops::{OpsInfo, OpsSet};
 use schedlab_base::{CpuId, DsqId, DurationNs, TaskId, TimeNs};
 use schedlab_trace::ExitKind;
@@ -121,6 +122,25 @@ pub(crate) struct Sched {
 }
 
 impl Sched {
+    /// One with these ops, of which the kernel makes the callbacks `present`; zeros stand for the kernel's defaults.
+    pub(crate) fn new(info: OpsInfo, present: OpsSet) -> Sched {
+        let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
+        let limit = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
+        Sched {
+            flags: info.flags,
+            present,
+            timeout: if info.timeout == DurationNs::ZERO { most } else { info.timeout },
+            max_batch: match info.dispatch_max_batch {
+                0 => SCX_DSP_DFL_MAX_BATCH,
+                batch => batch,
+            },
+            dsq_small: vec![0; SMALL_DSQ_IDS],
+            dump: Dump { limit: limit as usize, ..Dump::default() },
+            info: Some(info),
+            ..Sched::default()
+        }
+    }
+
     /// The place of a user queue with a small id.
     pub(crate) fn small(&mut self, id: DsqId) -> Option<&mut u32> {
         self.dsq_small.get_mut(usize::try_from(id.0).ok()?)

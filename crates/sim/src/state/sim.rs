@@ -54,9 +54,9 @@ impl<S> Sim<S> {
     }
 }
 
-/// The object of the scheduler at hand, which is a sub-scheduler.
+/// The object of the scheduler at hand, in a run that has sub-schedulers.
 #[cold]
-pub(crate) fn sub_at_hand<'a, S: SchedExt>(root: &'a mut S, k: &Kernel) -> &'a mut S {
+pub(crate) fn object_at_hand<'a, S: SchedExt>(root: &'a mut S, k: &Kernel) -> &'a mut S {
     k.subs.node(k.subs.at).path.iter().fold(root, |at, &step| at.sub(step))
 }
 
@@ -120,7 +120,7 @@ impl<S: SchedExt> Sim<S> {
         let mut ops = self.ops.as_mut().expect("a callback needs a scheduler");
         let k = &mut self.k;
         if k.subs.at != SchedIx::ROOT {
-            ops = sub_at_hand(ops, k);
+            ops = object_at_hand(ops, k);
         }
         k.charge(k.machine.costs.callback);
         (k.ctx.op, k.ctx.op_task, k.ctx.rq) = (op, task, rq);

@@ -108,7 +108,7 @@ pub(crate) struct SubNode {
     /// Its first global queue; there is one for each node.
     first_global: u32,
     /// Its first bypass queue; there is one for each CPU.
-    first_bypass: u32,
+    pub(crate) first_bypass: u32,
     /// By cache domain, the capabilities that have changed, and where (`struct scx_caps_updated`).
     pub(crate) changed: BTreeMap<u32, (CpuMask, u8)>,
     /// Its timers, by number.
@@ -321,11 +321,6 @@ impl Kernel {
             at = self.subs.node(at).parent;
         }
         at
-    }
-
-    /// The bypass queue of a CPU that belongs to the scheduler at hand.
-    pub(crate) fn own_bypass_queue(&self, cpu: CpuId) -> DsqIx {
-        DsqIx(self.subs.node(self.subs.at).first_bypass + cpu.0)
     }
 
     /// The queue of the tasks that wait for a rescue on a CPU.

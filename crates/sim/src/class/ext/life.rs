@@ -6,8 +6,8 @@ use crate::event::Event;
 use crate::flags::*;
 use crate::state::kernel::Kernel;
 use crate::state::ops::{OpKind, OpsSet, SchedExt, TracePointKind, TracePoints};
-use crate::state::sched::SMALL_DSQ_IDS;
-use crate::state::sim::Sim;
+use crate::state::sched::Sched;
+use crate::state::sim::{Sim, object_at_hand};
 use crate::state::subs::SchedIx;
 use crate::state::task::{OpsState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, KernelChange, TaskId, TimeNs};
@@ -71,23 +71,12 @@ impl<S: SchedExt> Sim<S> {
         let traced = [TracePointKind::SysEnter, TracePointKind::SysExit];
         scx.shows_calls = ops.reads_registers() || traced.into_iter().any(|kind| scx.wants.wants(kind));
         scx.loaded = true;
-        let sched = &mut self.k.sched;
-        sched.flags = info.flags;
-        sched.present = present;
-        let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
-        sched.timeout = if info.timeout == DurationNs::ZERO { most } else { info.timeout };
-        self.k.bounds = Bounds { watchdog: sched.timeout };
-        self.k.trace.summary.look_from(self.k.bounds.idle().min(IDLE_LOOK));
-        self.k.sched.max_batch =
-            if info.dispatch_max_batch == 0 { SCX_DSP_DFL_MAX_BATCH } else { info.dispatch_max_batch };
         let own_idle = info.present.has(OpKind::UpdateIdle);
-        let scx = &mut self.k.scx;
         scx.builtin_idle = !own_idle || info.flags & SCX_OPS_KEEP_BUILTIN_IDLE != 0;
         scx.idle_per_node = info.flags & SCX_OPS_BUILTIN_IDLE_PER_NODE != 0;
-        let limit = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
-        self.k.sched.dump.limit = limit as usize;
-        self.k.sched.info = Some(info);
-        self.k.sched.dsq_small = vec![0; SMALL_DSQ_IDS];
+        self.k.sched = Sched::new(info, present);
+        self.k.bounds = Bounds { watchdog: self.k.sched.timeout };
+        self.k.trace.summary.look_from(self.k.bounds.idle().min(IDLE_LOOK));
         self.k.idle_reset();
         if !self.validate_ops() {
             return;
@@ -149,7 +138,7 @@ impl<S: SchedExt> Sim<S> {
     }
 
     /// The callbacks among `present` that this version of the kernel makes.
-    fn callbacks_of(present: OpsSet, k: &Kernel) -> OpsSet {
+    pub(super) fn callbacks_of(present: OpsSet, k: &Kernel) -> OpsSet {
         let version = k.machine.kernel.version;
         let later = [
             (KernelChange::GroupBandwidth, OpKind::CgroupSetBandwidth),
@@ -479,11 +468,8 @@ impl<S: SchedExt> Sim<S> {
     fn show_to_owner(&mut self, task: TaskId) {
         let sched = self.k.task(task).sched;
         self.with_sched(sched, |sim| {
-            let mut ops = sim.ops.as_mut().expect("a scheduler has its sub-schedulers");
-            if sched != SchedIx::ROOT {
-                ops = crate::state::sim::sub_at_hand(ops, &sim.k);
-            }
-            ops.owns(&mut sim.k, task);
+            let root = sim.ops.as_mut().expect("a scheduler has its sub-schedulers");
+            object_at_hand(root, &sim.k).owns(&mut sim.k, task);
         });
     }
 }

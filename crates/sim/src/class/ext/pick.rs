@@ -2,8 +2,10 @@
 
 use crate::flags::*;
 use crate::state::dsq::DsqIx;
+use crate::state::kernel::Kernel;
 use crate::state::ops::{OpKind, SchedExt};
 use crate::state::sim::Sim;
+use crate::state::subs::SchedIx;
 use crate::state::task::SchedClass;
 use schedlab_base::{CpuId, TaskId};
 
@@ -13,6 +15,30 @@ pub(super) enum Verdict {
     Nothing,
     Local,
     Prev,
+}
+
+impl Kernel {
+    /// The task is queued and has time left: it may keep running.
+    pub(super) fn has_slice(&self, task: Option<TaskId>) -> bool {
+        task.is_some_and(|task| {
+            let scx = &self.task(task).scx;
+            scx.flags & SCX_TASK_QUEUED != 0 && scx.slice != 0
+        })
+    }
+
+    /// The bypass queue of this CPU first, then the others (the kernel's balancer spreads them every half second; here the CPUs
+    /// fetch).
+    pub(super) fn consume_bypass(&mut self, cpu: CpuId) -> bool {
+        let count = self.cpus.len() as u32;
+        (0..count).any(|step| {
+            let other = CpuId((cpu.0 + step) % count);
+            let ix = match self.subs.at {
+                SchedIx::ROOT => self.dsq_bypass(other),
+                at => DsqIx(self.subs.node(at).first_bypass + other.0),
+            };
+            self.dsq(ix).nr > 0 && self.consume(cpu, ix, 0)
+        })
+    }
 }
 
 impl<S: SchedExt> Sim<S> {
@@ -42,14 +68,6 @@ impl<S: SchedExt> Sim<S> {
         task.is_some_and(|task| self.k.task(task).scx.flags & SCX_TASK_QUEUED != 0)
     }
 
-    /// The task is queued and has time left: it may keep running.
-    fn has_slice(&self, task: Option<TaskId>) -> bool {
-        task.is_some_and(|task| {
-            let scx = &self.k.task(task).scx;
-            scx.flags & SCX_TASK_QUEUED != 0 && scx.slice != 0
-        })
-    }
-
     /// `dispatch_one()`.
     #[inline(always)]
     fn ext_dispatch_one(&mut self, cpu: CpuId, prev: Option<TaskId>) -> Verdict {
@@ -64,7 +82,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.scx_update_curr(task);
         }
         let (bypassing, enq_last) = self.prev_stands(prev);
-        let verdict = if self.has_slice(prev) && !bypassing {
+        let verdict = if self.k.has_slice(prev) && !bypassing {
             Verdict::Prev
         } else if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 {
             Verdict::Local
@@ -125,7 +143,8 @@ impl<S: SchedExt> Sim<S> {
             return Verdict::Local;
         }
         if self.k.sched.bypassing {
-            return if self.ext_consume_bypass(cpu) { Verdict::Local } else { Verdict::Nothing };
+            let found = self.k.consume_bypass(cpu);
+            return self.hosted_verdict(found);
         }
         if self.k.subs.many && self.k.bypass_share(cpu) == Some(true) {
             return self.hosted_verdict(true);
@@ -141,7 +160,7 @@ impl<S: SchedExt> Sim<S> {
             self.k.subs.dispatch_prev = None;
             self.k.flush_dispatch_buffer(cpu);
             self.run_deferred();
-            if self.has_slice(prev) {
+            if self.k.has_slice(prev) {
                 return Verdict::Prev;
             }
             if self.k.dsq(self.k.dsq_local(cpu)).nr > 0 || self.ext_consume(cpu, self.k.dsq_global(cpu)) {
@@ -170,15 +189,5 @@ impl<S: SchedExt> Sim<S> {
         let found = self.k.dsq(ix).nr > 0 && self.k.consume(cpu, ix, 0);
         self.run_deferred();
         found
-    }
-
-    /// The CPU's own bypass queue first, then the others (the kernel's balancer
-    /// spreads them every half second; here the CPUs fetch).
-    fn ext_consume_bypass(&mut self, cpu: CpuId) -> bool {
-        let count = self.k.cpus.len() as u32;
-        (0..count).any(|step| {
-            let ix = self.k.dsq_bypass(CpuId((cpu.0 + step) % count));
-            self.ext_consume(cpu, ix)
-        })
     }
 }

@@ -1,5 +1,6 @@
 //! How sub-schedulers leave: by themselves, with their parent, with their group.
 
+use crate::class::ext::life::DISABLE_DELAY;
 use crate::class::ext::sub::SubOutcome;
 use crate::event::Event;
 use crate::flags::*;
@@ -28,10 +29,7 @@ impl<S: SchedExt> Sim<S> {
             self.with_sched(ix, |sim| sim.name_and_dump());
             self.bypass_sub(ix, true);
             self.k.set_setup(was);
-            self.k.queue.push(
-                self.k.ctx.now + crate::class::ext::life::DISABLE_DELAY,
-                Event::DisableSub { sub: ix.0.into() },
-            );
+            self.k.queue.push(self.k.ctx.now + DISABLE_DELAY, Event::DisableSub { sub: ix.0.into() });
         }
     }
 
@@ -158,13 +156,7 @@ impl<S: SchedExt> Sim<S> {
                 Some(ix) => sim.with_sched(ix, |sim| (sim.exit_record(), sim.k.sched.events)),
                 None => Default::default(),
             };
-            SubOutcome {
-                group: wished[number].group.clone(),
-                name: wished[number].name.clone(),
-                refused,
-                exit,
-                events,
-            }
+            SubOutcome { group: wished[number].group.clone(), refused, exit, events }
         };
         (0..wished.len()).map(|number| outcome(self, number)).collect()
     }

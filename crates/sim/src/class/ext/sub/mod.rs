@@ -9,10 +9,10 @@ use crate::flags::*;
 use crate::state::group::GroupIx;
 use crate::state::kernel::Kernel;
 use crate::state::ops::{OpKind, SchedExt};
-use crate::state::sched::{SMALL_DSQ_IDS, Sched};
-use crate::state::sim::Sim;
+use crate::state::sched::Sched;
+use crate::state::sim::{Sim, object_at_hand};
 use crate::state::subs::{MAX_DEPTH, SchedIx, SubLife};
-use schedlab_base::{CpuId, DurationNs, TaskId};
+use schedlab_base::{CpuId, TaskId};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 /// How a sub-scheduler of the run fared.
@@ -20,8 +20,6 @@ use schedlab_trace::{ExitKind, ExitRecord};
 pub struct SubOutcome {
     /// The group, from below the root.
     pub group: String,
-    /// `ops.name`.
-    pub name: String,
     /// Why it was not attached, if it was not: the errno of the attempt.
     pub refused: Option<i32>,
     /// How it left.
@@ -102,36 +100,15 @@ impl<S: SchedExt> Sim<S> {
     fn admit_sub(&mut self, number: usize, parent: SchedIx, group: GroupIx) -> SchedIx {
         let root = self.ops.as_mut().expect("a scheduler has its sub-schedulers");
         let sub = root.take_sub(number);
-        let info = sub.info().clone();
-        let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
-        let mut sched = Sched {
-            flags: info.flags,
-            present: info.present,
-            timeout: if info.timeout == DurationNs::ZERO { most } else { info.timeout },
-            max_batch: if info.dispatch_max_batch == 0 {
-                SCX_DSP_DFL_MAX_BATCH
-            } else {
-                info.dispatch_max_batch
-            },
-            dsq_small: vec![0; SMALL_DSQ_IDS],
-            ..Sched::default()
-        };
-        let limit = if info.exit_dump_len == 0 { SCX_EXIT_DUMP_DFL_LEN } else { info.exit_dump_len };
-        sched.dump.limit = limit as usize;
+        let info = sub.info();
+        let sched = Sched::new(info.clone(), Self::callbacks_of(info.present, &self.k));
         self.k.scx.wants = self.k.scx.wants.with_all(sub.wants());
-        sched.info = Some(info);
         let ix = self.k.add_sub(parent, group, number, sched);
-        self.ops_at(parent).adopt(ix, sub);
+        self.with_sched(parent, |sim| {
+            let root = sim.ops.as_mut().expect("a scheduler has its sub-schedulers");
+            object_at_hand(root, &sim.k).adopt(ix, sub);
+        });
         ix
-    }
-
-    /// The object of a scheduler.
-    fn ops_at(&mut self, ix: SchedIx) -> &mut S {
-        let root = self.ops.as_mut().expect("a scheduler has its sub-schedulers");
-        if ix == SchedIx::ROOT {
-            return root;
-        }
-        self.k.subs.node(ix).path.iter().fold(root, |at, &step| at.sub(step))
     }
 
     /// `ops.init()` of the child and `ops.sub_attach()` of its parent: false if one of them refuses.
@@ -271,14 +248,12 @@ impl<S: SchedExt> Sim<S> {
                 self.k.slice_ended(task);
             }
         }
-        let here = self.k.ctx.cpu;
         for cpu in self.k.online_cpus().iter().collect::<Vec<CpuId>>() {
             if !on {
                 below.iter().for_each(|&sched| self.k.after_bypass(sched, cpu));
             }
             self.k.resched_curr(cpu);
         }
-        self.k.ctx.cpu = here;
         if !on {
             below.iter().for_each(|&sched| self.k.end_bypass_dispatch(sched));
         }

@@ -52,16 +52,19 @@ impl Kernel {
         if self.missing_caps_of(child, cpu, CAP_ENQ_IMMED) != 0 {
             return false;
         }
-        let (op, about, rq, site) = (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site);
         let deferred = std::mem::take(&mut self.deferred);
-        self.switch_sched(child);
-        let found = self.dispatch_nested(cpu, ops);
-        let parent = self.sched_parent(child);
-        self.switch_sched(parent);
+        let found = self.inside(child, |k| k.dispatch_nested(cpu, ops));
         let later = std::mem::replace(&mut self.deferred, deferred);
         self.deferred.extend(later);
-        (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site) = (op, about, rq, site);
         found
+    }
+
+    /// Runs with a scheduler below at hand from inside of a callback, which continues afterwards.
+    fn inside<R>(&mut self, ix: SchedIx, body: impl FnOnce(&mut Kernel) -> R) -> R {
+        let (op, about, rq, site) = (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site);
+        let result = self.as_sched(ix, body);
+        (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site) = (op, about, rq, site);
+        result
     }
 
     /// `scx_dispatch_sched()` inside of the parent's `ops.dispatch()`.
@@ -82,14 +85,13 @@ impl Kernel {
         });
         for _ in 0..SCX_DSP_MAX_LOOPS {
             self.sched.nr_dispatched = 0;
-            self.call_nested(OpKind::Dispatch, own, cpu, |k| ops.dispatch(k, cpu, own));
+            self.call_nested(OpKind::Dispatch, own, Some(cpu), |k| ops.dispatch(k, cpu, own));
             self.flush_dispatch_buffer(cpu);
             self.dequeues_nested(ops);
-            let kept = prev.is_some_and(|task| {
-                let scx = &self.task(task).scx;
-                scx.flags & SCX_TASK_QUEUED != 0 && scx.slice != 0
-            });
-            if kept || self.dsq(self.dsq_local(cpu)).nr > 0 || self.consume(cpu, self.dsq_global(cpu), 0) {
+            if self.has_slice(prev)
+                || self.dsq(self.dsq_local(cpu)).nr > 0
+                || self.consume(cpu, self.dsq_global(cpu), 0)
+            {
                 self.dequeues_nested(ops);
                 return true;
             }
@@ -103,12 +105,8 @@ impl Kernel {
 
     /// Runs a callback of a scheduler below the one at hand from inside of that one's.
     pub fn call_below<R>(&mut self, ix: SchedIx, op: OpKind, body: impl FnOnce(&mut Kernel) -> R) -> R {
-        let (was, about, rq, site) = (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site);
-        self.charge(self.machine.costs.callback);
-        (self.ctx.op, self.ctx.op_task) = (op, None);
-        let result = self.as_sched(ix, body);
-        (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site) = (was, about, rq, site);
-        result
+        let rq = self.ctx.rq;
+        self.inside(ix, |k| k.call_nested(op, None, rq, body))
     }
 
     /// Calls a child's callback from inside of its parent's.
@@ -116,11 +114,11 @@ impl Kernel {
         &mut self,
         op: OpKind,
         task: Option<TaskId>,
-        rq: CpuId,
+        rq: Option<CpuId>,
         body: impl FnOnce(&mut Kernel) -> R,
     ) -> R {
         self.charge(self.machine.costs.callback);
-        (self.ctx.op, self.ctx.op_task, self.ctx.rq) = (op, task, Some(rq));
+        (self.ctx.op, self.ctx.op_task, self.ctx.rq) = (op, task, rq);
         let result = body(self);
         (self.ctx.op, self.ctx.op_task, self.ctx.rq, self.ctx.site) = (OpKind::None, None, None, None);
         result
@@ -134,7 +132,7 @@ impl Kernel {
                 Deferred::Dequeue(task, flags)
                     if self.get_task(task).is_some() && !self.is_elsewhere(task) =>
                 {
-                    let rq = self.task(task).cpu;
+                    let rq = Some(self.task(task).cpu);
                     self.call_nested(OpKind::Dequeue, Some(task), rq, |k| ops.dequeue(k, task, flags));
                 }
                 other => later.push_back(other),
@@ -168,19 +166,10 @@ impl Kernel {
         self.sched.events.sub_bypass_dispatch += 1;
         true
     }
-
-    /// The bypass queue of this CPU first, then those of others, as for the root.
-    fn consume_bypass(&mut self, cpu: CpuId) -> bool {
-        let count = self.cpus.len() as u32;
-        (0..count).any(|step| {
-            let ix = self.own_bypass_queue(CpuId((cpu.0 + step) % count));
-            self.dsq(ix).nr > 0 && self.consume(cpu, ix, 0)
-        })
-    }
 }
 
 impl<S: SchedExt> Sim<S> {
-    /// The verdict of a host that has found nothing of its own.
+    /// The verdict on what bypass queues have given.
     pub(in crate::class::ext) fn hosted_verdict(&mut self, found: bool) -> Verdict {
         self.run_deferred();
         if found { Verdict::Local } else { Verdict::Nothing }
