@@ -30,6 +30,7 @@ pub(crate) use system::now_ns;
 
 use std::io;
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -193,42 +194,76 @@ pub fn run(
     options: &ExecOptions,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<ExecOutcome, ExecError> {
-    run_watched(scenario, options, None, &mut |_| go_on())
+    Stage::set(scenario)?.run(options, None, &mut |_| go_on())
 }
 
-/// As [`run`], seen through a window; `go_on` gets how long the tasks have been running, if they are.
-pub(crate) fn run_watched(
-    scenario: &Scenario,
-    options: &ExecOptions,
-    window: Option<&dyn Window>,
-    go_on: &mut dyn FnMut(Option<DurationNs>) -> bool,
-) -> Result<ExecOutcome, ExecError> {
-    scenario.validate()?;
-    check_possible(scenario)?;
-    let system = |what: &'static str| move |source| ExecError::System { what, source };
-    let shared = Shared::new(Counts {
-        tasks: scenario.tasks.len(),
-        counters: scenario.counters as usize,
-        locks: scenario.locks.len(),
-        disks: scenario.disks.len(),
-        conds: scenario.conds as usize,
-        barriers: scenario.barriers.len(),
-        words: scenario.words as usize,
-        channels: scenario.channels.len(),
-        groups: scenario.groups.len(),
-    })
-    .map_err(system("making shared memory"))?;
-    // The leader and all tasks are gone before it is.
-    let groups = Hierarchy::make(scenario, &shared)?;
-    // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
-    let pid = match unsafe { libc::fork() } {
-        -1 => return Err(system("starting the run")(io::Error::last_os_error())),
-        0 => system::exit_now(leader::lead(scenario, &shared, options, &groups, window)),
-        pid => pid,
-    };
-    let leader = Leader { pid, shared: &shared };
-    let stopped_early = leader.follow(options.looks, go_on).map_err(system("waiting for the run"))?;
-    outcome(scenario, &shared, stopped_early)
+/// A scenario before it runs: what its tasks share and the groups of its start are there, as on a system whose scheduler is loaded
+/// later. The groups are gone when this is dropped.
+pub(crate) struct Stage<'a> {
+    scenario: &'a Scenario,
+    groups: Hierarchy,
+    shared: Shared,
+}
+
+impl<'a> Stage<'a> {
+    /// Makes both.
+    ///
+    /// # Errors
+    /// See [`ExecError`].
+    pub(crate) fn set(scenario: &'a Scenario) -> Result<Stage<'a>, ExecError> {
+        scenario.validate()?;
+        check_possible(scenario)?;
+        let shared = Shared::new(Counts {
+            tasks: scenario.tasks.len(),
+            counters: scenario.counters as usize,
+            locks: scenario.locks.len(),
+            disks: scenario.disks.len(),
+            conds: scenario.conds as usize,
+            barriers: scenario.barriers.len(),
+            words: scenario.words as usize,
+            channels: scenario.channels.len(),
+            groups: scenario.groups.len(),
+        });
+        let shared = shared.map_err(|source| ExecError::System { what: "making shared memory", source })?;
+        let groups = Hierarchy::make(scenario, &shared)?;
+        Ok(Stage { scenario, groups, shared })
+    }
+
+    /// What runs on it.
+    pub(crate) fn scenario(&self) -> &'a Scenario {
+        self.scenario
+    }
+
+    /// The directory of a group, by its path from below the root; nothing if the scenario has no such group.
+    pub(crate) fn group_place(&self, path: &str) -> Option<PathBuf> {
+        let number = self.scenario.groups.iter().position(|group| group.path == path)?;
+        self.groups.files.places().nth(number).map(PathBuf::from)
+    }
+
+    /// Runs it, seen through a window; `go_on` gets how long the tasks have been running, if they are, and is asked as the options
+    /// say. The run ends when it says no.
+    ///
+    /// # Errors
+    /// See [`ExecError`]; no process of the run is left behind.
+    pub(crate) fn run(
+        &self,
+        options: &ExecOptions,
+        window: Option<&dyn Window>,
+        go_on: &mut dyn FnMut(Option<DurationNs>) -> bool,
+    ) -> Result<ExecOutcome, ExecError> {
+        let Stage { scenario, groups, shared } = self;
+        let system = |what: &'static str| move |source| ExecError::System { what, source };
+        // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
+        let pid = match unsafe { libc::fork() } {
+            -1 => return Err(system("starting the run")(io::Error::last_os_error())),
+            0 => system::exit_now(leader::lead(scenario, shared, options, groups, window)),
+            pid => pid,
+        };
+        // It and all tasks are gone before the groups are removed.
+        let leader = Leader { pid, shared };
+        let stopped_early = leader.follow(options.looks, go_on).map_err(system("waiting for the run"))?;
+        outcome(scenario, shared, stopped_early)
+    }
 }
 
 /// Exec replaces the whole process, so it needs one of its own.
