@@ -212,7 +212,7 @@ mod tests {
             ),
             (
                 &[("a", "process = \"p\", uid = 5"), ("b", "process = \"p\", uid = 6")],
-                9,
+                10,
                 "task b: threads of a process have one uid and one gid; leave it to 'a'",
             ),
             (
