@@ -57,6 +57,11 @@ impl Env for Join<'_> {
         task.map_or(0, |task| (task.tgid as u64) << 32 | u64::from(task.pid as u32))
     }
 
+    fn current_uid_gid(&mut self) -> u64 {
+        let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
+        task.map_or(0, |task| u64::from(task.gid) << 32 | u64::from(task.uid))
+    }
+
     fn current_comm(&mut self) -> [u8; 16] {
         let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
         task.map_or(*b"swapper\0\0\0\0\0\0\0\0\0", |task| task.comm)

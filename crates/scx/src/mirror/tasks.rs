@@ -1,6 +1,7 @@
 //! Tasks in guest memory: which task has which slot, and what of a `task_struct` never changes.
 
 use super::beside::{FILES, Mms};
+use super::creds::Creds;
 use super::groups::Groups;
 use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
@@ -56,8 +57,7 @@ pub(crate) struct Tasks {
     /// The table of descriptors, and where a `files_struct` points to it.
     fd_table: GuestAddr,
     fdt: u64,
-    /// `cred`, which all tasks share.
-    cred: GuestAddr,
+    creds: Creds,
     /// The groups.
     pub(crate) groups: Groups,
     /// Number of idle tasks, which have the first slots; the shell follows.
@@ -108,7 +108,7 @@ impl Tasks {
         let [all, room] = [MAX_TASKS, ROOM_FOR_TASKS].map(|tasks| stride * u64::from(tasks));
         let base = mem.map_first(all, room, kernel_perm())?;
         let mms = Mms::new(mem, offsets)?;
-        let cred = mem.map(offsets.cred_size, kernel_perm())?;
+        let creds = Creds::new(mem, offsets)?;
         let groups = Groups::new(mem, offsets)?;
         let mut tasks = Tasks {
             at: offsets.task,
@@ -125,7 +125,7 @@ impl Tasks {
             mms,
             fd_table: mem.map(offsets.files.table_size, kernel_perm())?,
             fdt: offsets.files.fdt,
-            cred,
+            creds,
             groups,
             nr_cpus: nr_cpus as u32,
             pid_nr: offsets.pid_nr,
@@ -265,9 +265,27 @@ impl Tasks {
             // shell.
             return Ok(self.shell());
         }
+        for elder in self.unknown_elders(task, k) {
+            self.pointer(elder, k, mem)?;
+        }
         let addr = self.add(task, k, mem)?;
         k.show_task(task, mem.share(addr)?);
         Ok(addr)
+    }
+
+    /// The tasks that a new one points to, its leader and its parent, and those that they point to, as far as programs do not
+    /// know them yet; the eldest first.
+    fn unknown_elders(&self, task: TaskId, k: &Kernel) -> Vec<TaskId> {
+        let elder = |of: &TaskId| {
+            let entry = k.lasting(*of)?;
+            let leader = k.task_by_pid(entry.tgid).filter(|leader| *leader != *of);
+            let next = leader.or(entry.parent)?;
+            let lives = k.lasting(next).is_some_and(|next| next.state != RunState::Dead);
+            (lives && self.known(next).is_none()).then_some(next)
+        };
+        let mut line: Vec<TaskId> = std::iter::successors(elder(&task), elder).collect();
+        line.reverse();
+        line
     }
 
     /// A known task follows the kernel from now on, which it did not while it belonged to another scheduler.
@@ -325,7 +343,10 @@ impl Tasks {
         }
         let (slice, jiffies) = (k.fair_slice(task.id), RR_SLICE.0 / k.machine().tick_period().0);
         let (task_group, css_set) = self.groups.of_tasks(k.task_group(task.id));
+        let cred = self.creds.of(task.uid, task.gid, mem)?;
         let mut object = Members(mem.slice_mut(addr, at.size)?);
+        object.u64(at.cred, cred.0);
+        object.u64(at.real_cred, cred.0);
         object.u64(at.cgroups, css_set.0);
         object.u64(at.sched_task_group, task_group.0);
         object.u64(at.tid, task.scx.tid);
@@ -378,8 +399,8 @@ impl Tasks {
         object.u64(at.thread_pid, addr.offset(self.pid).0);
         object.u64(at.signal, addr.offset(self.signal).0);
         object.u64(at.stack, addr.offset(self.regs).0);
-        object.u64(at.cred, self.cred.0);
-        object.u64(at.real_cred, self.cred.0);
+        object.u64(at.cred, self.creds.root.0);
+        object.u64(at.real_cred, self.creds.root.0);
         let (task_group, css_set) = self.groups.of_tasks(GroupIx::ROOT);
         object.u64(at.cgroups, css_set.0);
         object.u64(at.sched_task_group, task_group.0);

@@ -203,6 +203,10 @@ pub struct Task {
     pub pid: i32,
     /// `tgid`: the pid of its process's first thread.
     pub tgid: i32,
+    /// `cred->uid`, and all others of its kind.
+    pub uid: u32,
+    /// `cred->gid`, and all others of its kind.
+    pub gid: u32,
     /// `comm`, NUL padded.
     pub comm: [u8; 16],
     /// Which task created its process, when that is one of the run.
@@ -241,6 +245,10 @@ pub struct NewTask {
     pub group: GroupIx,
     /// A thread of the kernel, which has no address space.
     pub kernel_thread: bool,
+    /// User and group of users.
+    pub uid: u32,
+    /// See `uid`.
+    pub gid: u32,
     /// The executor's part.
     pub exec: TaskExec,
 }
@@ -272,6 +280,8 @@ impl Task {
             pid,
             tgid: pid,
             comm: comm_of(&spec.name),
+            uid: spec.uid,
+            gid: spec.gid,
             process: spec.process,
             group: spec.group,
             sched: SchedIx::ROOT,
