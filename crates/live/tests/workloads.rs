@@ -445,11 +445,6 @@ fn tasks_are_whose_the_workload_says() {
     assert_eq!(both[1].3, "77 77 77 77");
     assert_eq!(both[0].1[1], both[1].1[0], "the child's parent: {both:?}");
     assert!(processes("who-").is_empty(), "the child is gone with the run");
-    pair.tasks[0].identity = Identity::default();
-    pair.tasks[0].kernel_thread = true;
-    pair.tasks[1].identity = Identity::default();
-    let error = run(&pair).unwrap_err().to_string();
-    assert!(error.contains("task who-parent: a kernel thread cannot be made from user space"), "{error}");
 }
 
 fn nothing_is_left_behind() {

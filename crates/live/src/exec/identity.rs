@@ -13,16 +13,10 @@ const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 /// A real run can have this task.
 pub(super) fn check(task: &TaskSpec) -> Result<(), ExecError> {
-    let refused = |what| Err(ExecError::NotPossible { task: task.name.clone(), what });
-    if task.kernel_thread {
-        return refused(
-            "a kernel thread cannot be made from user space; simulate the workload, or make it a task of user space \
-             (leave out kernel_thread; kthread in files of rt-app; by=user of keyboard)",
-        );
-    }
     // SAFETY: plain system call.
     if (task.identity.uid, task.identity.gid) != (0, 0) && unsafe { libc::geteuid() } != 0 {
-        return refused("a uid or gid takes root; run as root or in the VM (--vm), or leave both out");
+        let what = "a uid or gid takes root; run as root or in the VM (--vm), or leave both out";
+        return Err(ExecError::NotPossible { task: task.name.clone(), what });
     }
     Ok(())
 }

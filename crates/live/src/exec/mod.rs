@@ -267,7 +267,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Exec replaces the whole process, so it needs one of its own. Only the kernel makes its threads, and only root makes others' processes.
+/// Exec replaces the whole process, so it needs one of its own. Only root makes processes of other users.
 fn check_possible(scenario: &Scenario) -> Result<(), ExecError> {
     for task in &scenario.tasks {
         identity::check(task)?;
