@@ -172,11 +172,11 @@ name = "a"
 name = "b"
 later = true
 [[groups]]
-name = "b/c"
+name = "a/c"
 later = true
 [programs]
 hog = ["repeat forever", "run 1ms", "done"]
-changes = ["sleep 250ms", "cgroup b make", "cgroup b/c make", "sleep 300ms", "cgroup b/c remove", "cgroup b remove"]
+changes = ["sleep 250ms", "cgroup b make", "cgroup a/c make", "sleep 300ms", "cgroup a/c remove", "cgroup b remove"]
 [[tasks]]
 name = "hog"
 program = "hog"
@@ -195,7 +195,7 @@ program = "changes"
     let reports: Vec<&str> =
         said.iter().filter_map(|line| line.split_once(": 0x").map(|(_, rest)| rest)).collect();
     assert!(said.contains(&"own-loader: watch 1"), "{output}");
-    // IN_CREATE and IN_DELETE of folders; `b/c` is in no watched folder.
+    // IN_CREATE and IN_DELETE of folders; `a/c` is in no watched folder.
     assert_eq!(reports, ["40000100 a", "40000100 b", "40000200 b"], "{output}");
 }
 
