@@ -172,11 +172,13 @@ name = "a"
 name = "b"
 later = true
 [[groups]]
-name = "a/c"
+name = "d"
+[[groups]]
+name = "d/c"
 later = true
 [programs]
 hog = ["repeat forever", "run 1ms", "done"]
-changes = ["sleep 250ms", "cgroup b make", "cgroup a/c make", "sleep 300ms", "cgroup a/c remove", "cgroup b remove"]
+changes = ["sleep 250ms", "cgroup b make", "cgroup d/c make", "sleep 300ms", "cgroup d/c remove", "cgroup b remove"]
 [[tasks]]
 name = "hog"
 program = "hog"
@@ -195,8 +197,8 @@ program = "changes"
     let reports: Vec<&str> =
         said.iter().filter_map(|line| line.split_once(": 0x").map(|(_, rest)| rest)).collect();
     assert!(said.contains(&"own-loader: watch 1"), "{output}");
-    // IN_CREATE and IN_DELETE of folders; `a/c` is in no watched folder.
-    assert_eq!(reports, ["40000100 a", "40000100 b", "40000200 b"], "{output}");
+    // IN_CREATE and IN_DELETE of folders; `d/c` is in no watched folder.
+    assert_eq!(reports, ["40000100 a", "40000100 d", "40000100 b", "40000200 b"], "{output}");
 }
 
 /// A loader that computes without end keeps its CPU, as on a real kernel: the run continues, says so, and is the same each time.
