@@ -7,7 +7,10 @@ use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
 use schedlab_base::{CpuId, MAX_TASKS, Nice, OfTask, ROOM_FOR_TASKS, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{GroupIx, Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID, Writer};
+use schedlab_sim::{
+    ENABLER_COMM, ENABLER_PID, GroupIx, Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID,
+    USER_SPACE_PID, Writer,
+};
 use schedlab_workload::ProcessId;
 
 /// The signal that a process sends its parent when it ends.
@@ -62,6 +65,9 @@ pub(crate) struct Tasks {
     pub(crate) groups: Groups,
     /// Number of idle tasks, which have the first slots; the shell follows.
     nr_cpus: u32,
+    /// See [`Tasks::enabler`] and [`Tasks::early_loader`].
+    enabler: Option<GuestAddr>,
+    loader: Option<GuestAddr>,
     pid_nr: u64,
     /// Where a `signal_struct` counts the threads of its process, those that live and all, and an `mm_struct` its users.
     live: u64,
@@ -128,6 +134,8 @@ impl Tasks {
             creds,
             groups,
             nr_cpus: nr_cpus as u32,
+            enabler: None,
+            loader: None,
             pid_nr: offsets.pid_nr,
             live: offsets.signal_live,
             nr_threads: offsets.signal_nr_threads,
@@ -160,6 +168,34 @@ impl Tasks {
     /// The shell, parent of all tasks that have none in the run.
     pub(crate) fn shell(&self) -> GuestAddr {
         self.address(self.nr_cpus)
+    }
+
+    /// The kernel thread that enables schedulers, in which `ops.init()` runs. Its record is made when a program first asks for it.
+    ///
+    /// # Errors
+    /// None: slots are mapped.
+    pub(crate) fn enabler(&mut self, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        if let Some(addr) = self.enabler {
+            return Ok(addr);
+        }
+        let addr = self.add_system(mem, ENABLER_COMM, ENABLER_PID);
+        k.show_kernel_thread(&mem.share(addr)?);
+        self.enabler = Some(addr);
+        Ok(addr)
+    }
+
+    /// The scheduler's user space while it has no task yet, as programs find it that it runs.
+    ///
+    /// # Errors
+    /// None: slots are mapped.
+    pub(crate) fn early_loader(&mut self, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        if let Some(addr) = self.loader {
+            return Ok(addr);
+        }
+        let addr = self.add_system(mem, "loader", USER_SPACE_PID);
+        k.show_shell(&mem.share(addr)?);
+        self.loader = Some(addr);
+        Ok(addr)
     }
 
     /// The saved registers of a task at this address.
@@ -410,7 +446,7 @@ impl Tasks {
         Ok(())
     }
 
-    fn add_system(&mut self, mem: &mut Memory, name: &str, pid: i32) {
+    fn add_system(&mut self, mem: &mut Memory, name: &str, pid: i32) -> GuestAddr {
         let slot = self.claim(SYSTEM).expect("the system's tasks have room");
         let addr = self.address(slot);
         let at = self.at;
@@ -421,6 +457,7 @@ impl Tasks {
         let first = self.base.0;
         object.u64(at.parent, first);
         object.u64(at.real_parent, first);
+        addr
     }
 
     /// Hands the idle tasks and the shell to the kernel, which keeps them from now on.

@@ -29,6 +29,13 @@ pub const USER_SPACE_PID: i32 = 4_000_000;
 /// The pid of the shell that started the run's tasks; it is no task of the run.
 pub const SHELL_PID: i32 = 1000;
 
+/// The pid of the kernel thread that enables schedulers (`scx_enable()`), which is no task of the run. Chosen: the first scheduler's
+/// loader has it made, after the machine has booted.
+pub const ENABLER_PID: i32 = 999;
+
+/// The thread's name, as far as a `comm` takes it.
+pub const ENABLER_COMM: &str = "scx_enable_help";
+
 /// Where a task is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
