@@ -249,10 +249,23 @@ impl<S: SchedExt> Sim<S> {
     /// Starts the ejection when an exit was claimed: dump, bypass, helper thread.
     #[inline]
     pub(crate) fn check_exit(&mut self) {
-        if self.k.sched.exit.is_some() && !self.k.scx.disabling && self.k.held.pause.is_none() {
+        if self.k.scx.exit_claimed {
+            self.begin_exits();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_exits(&mut self) {
+        if self.k.held.pause.is_some() {
+            return;
+        }
+        // While a sub-scheduler is at hand, nothing is known of the root's exit.
+        self.k.scx.exit_claimed = self.k.subs.at != SchedIx::ROOT;
+        if self.k.sched.exit.is_some() && !self.k.scx.disabling {
             self.begin_exit();
         }
-        if self.k.subs.exits && self.k.held.pause.is_none() {
+        if self.k.subs.exits {
             self.begin_sub_exits();
         }
     }
