@@ -15,7 +15,7 @@ use schedlab_workload::Scenario;
 use crate::callbacks::CallbackCounter;
 use crate::command::{self, Ended, Invocation, Verdict};
 use crate::events::{EventWatcher, Recording};
-use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, Looks, SpinRate, Window};
+use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, Looks, SpinRate, Stage, Window};
 use crate::kernel_log::KernelLog;
 use crate::load::{
     InCharge, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, Uevents,
@@ -32,6 +32,21 @@ pub enum Work<'a> {
     Scenario(&'a Scenario),
     /// A command with arguments.
     Command(Invocation<'a>),
+}
+
+/// What runs, with what must be there before a scheduler attaches.
+enum Ready<'a> {
+    Scenario(Stage<'a>),
+    Command(Invocation<'a>),
+}
+
+impl<'a> Ready<'a> {
+    fn of(work: Work<'a>) -> Result<Ready<'a>, ExecError> {
+        Ok(match work {
+            Work::Scenario(scenario) => Ready::Scenario(Stage::set(scenario)?),
+            Work::Command(command) => Ready::Command(command),
+        })
+    }
 }
 
 /// One run.
@@ -164,6 +179,7 @@ pub fn run_inspected(
         Some(Ok(watcher)) => (Some(watcher), None),
         Some(Err(error)) => (None, Some(error.to_string())),
     };
+    let ready = Ready::of(plan.work)?;
     let mut loaded = plan.scheduler.map(InCharge::load).transpose().map_err(|error| match error {
         LoadError::Loader { .. } if signals::stop_wanted() => RunError::Interrupted,
         error => error.into(),
@@ -178,9 +194,9 @@ pub fn run_inspected(
         events: events.as_ref(),
         printed: printed.as_ref(),
     };
-    let mut result = match plan.work {
-        Work::Scenario(scenario) => run_scenario(plan, scenario, loaded.as_mut(), watchers)?,
-        Work::Command(command) => run_command(command, loaded.as_mut(), watchers)?,
+    let mut result = match &ready {
+        Ready::Scenario(stage) => run_scenario(plan, stage, loaded.as_mut(), watchers)?,
+        Ready::Command(command) => run_command(*command, loaded.as_mut(), watchers)?,
     };
     result.callbacks = counter.map(CallbackCounter::finish).unwrap_or_default();
     if let Some(events) = events {
@@ -299,10 +315,11 @@ fn looks(loaded: Option<&InCharge>, watchers: Watchers<'_>, uevents: Option<&Uev
 
 fn run_scenario(
     plan: &RunPlan<'_>,
-    scenario: &Scenario,
+    stage: &Stage<'_>,
     mut loaded: Option<&mut InCharge>,
     watchers: Watchers<'_>,
 ) -> Result<RunResult, RunError> {
+    let scenario = stage.scenario;
     let _cpus = exec::Restored::of(scenario);
     let mut close = loaded.as_deref().map(InCharge::descriptors).unwrap_or_default();
     let observer = watchers.observer;
@@ -316,7 +333,7 @@ fn run_scenario(
     let looks = looks(loaded.as_deref(), watchers, uevents.as_ref());
     let options = ExecOptions { spin_rate: plan.spin_rate, close, looks };
     let mut failed = None;
-    let outcome = exec::run_watched(scenario, &options, Some(&watchers), &mut |elapsed| {
+    let outcome = stage.run(&options, Some(&watchers), &mut |elapsed| {
         watchers.drain();
         uevents.iter().for_each(Uevents::drain);
         if let Some(elapsed) = elapsed {

@@ -193,42 +193,59 @@ pub fn run(
     options: &ExecOptions,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<ExecOutcome, ExecError> {
-    run_watched(scenario, options, None, &mut |_| go_on())
+    Stage::set(scenario)?.run(options, None, &mut |_| go_on())
 }
 
-/// As [`run`], seen through a window; `go_on` gets how long the tasks have been running, if they are.
-pub(crate) fn run_watched(
-    scenario: &Scenario,
-    options: &ExecOptions,
-    window: Option<&dyn Window>,
-    go_on: &mut dyn FnMut(Option<DurationNs>) -> bool,
-) -> Result<ExecOutcome, ExecError> {
-    scenario.validate()?;
-    check_possible(scenario)?;
-    let system = |what: &'static str| move |source| ExecError::System { what, source };
-    let shared = Shared::new(Counts {
-        tasks: scenario.tasks.len(),
-        counters: scenario.counters as usize,
-        locks: scenario.locks.len(),
-        disks: scenario.disks.len(),
-        conds: scenario.conds as usize,
-        barriers: scenario.barriers.len(),
-        words: scenario.words as usize,
-        channels: scenario.channels.len(),
-        groups: scenario.groups.len(),
-    })
-    .map_err(system("making shared memory"))?;
-    // The leader and all tasks are gone before it is.
-    let groups = Hierarchy::make(scenario, &shared)?;
-    // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
-    let pid = match unsafe { libc::fork() } {
-        -1 => return Err(system("starting the run")(io::Error::last_os_error())),
-        0 => system::exit_now(leader::lead(scenario, &shared, options, &groups, window)),
-        pid => pid,
-    };
-    let leader = Leader { pid, shared: &shared };
-    let stopped_early = leader.follow(options.looks, go_on).map_err(system("waiting for the run"))?;
-    outcome(scenario, &shared, stopped_early)
+/// What a scenario needs before its tasks start, and leaves until this is dropped: its memory and its groups.
+///
+/// A scheduler that is loaded in between meets the groups as it attaches, and as it leaves, as on a user's system.
+pub(crate) struct Stage<'a> {
+    pub(crate) scenario: &'a Scenario,
+    // The leader and all tasks are gone before the memory is.
+    groups: Hierarchy,
+    shared: Shared,
+}
+
+impl<'a> Stage<'a> {
+    /// Makes what a scenario needs.
+    pub(crate) fn set(scenario: &'a Scenario) -> Result<Stage<'a>, ExecError> {
+        scenario.validate()?;
+        check_possible(scenario)?;
+        let shared = Shared::new(Counts {
+            tasks: scenario.tasks.len(),
+            counters: scenario.counters as usize,
+            locks: scenario.locks.len(),
+            disks: scenario.disks.len(),
+            conds: scenario.conds as usize,
+            barriers: scenario.barriers.len(),
+            words: scenario.words as usize,
+            channels: scenario.channels.len(),
+            groups: scenario.groups.len(),
+        })
+        .map_err(|source| ExecError::System { what: "making shared memory", source })?;
+        let groups = Hierarchy::make(scenario, &shared)?;
+        Ok(Stage { scenario, groups, shared })
+    }
+
+    /// As [`run`], seen through a window; `go_on` gets how long the tasks have been running, if they are.
+    pub(crate) fn run(
+        &self,
+        options: &ExecOptions,
+        window: Option<&dyn Window>,
+        go_on: &mut dyn FnMut(Option<DurationNs>) -> bool,
+    ) -> Result<ExecOutcome, ExecError> {
+        let Stage { scenario, groups, shared } = self;
+        let system = |what: &'static str| move |source| ExecError::System { what, source };
+        // SAFETY: the child only runs the leader, whose code expects to be alone in its process.
+        let pid = match unsafe { libc::fork() } {
+            -1 => return Err(system("starting the run")(io::Error::last_os_error())),
+            0 => system::exit_now(leader::lead(scenario, shared, options, groups, window)),
+            pid => pid,
+        };
+        let leader = Leader { pid, shared };
+        let stopped_early = leader.follow(options.looks, go_on).map_err(system("waiting for the run"))?;
+        outcome(scenario, shared, stopped_early)
+    }
 }
 
 /// Exec replaces the whole process, so it needs one of its own.
