@@ -47,6 +47,7 @@ fn inside() -> Result<(), String> {
         let object = SchedulerObject { name: format!("values{number}"), bytes, ..SchedulerObject::default() };
         let plan = RunPlan {
             scheduler: Some(&object),
+            subs: &[],
             work: Work::Scenario(&scenario),
             observe: false,
             explain_waits: false,

@@ -31,6 +31,7 @@ fn here(args: &[String]) -> Result<(), Box<dyn Error>> {
     let work = Work::Scenario(&scenario);
     let result = session::run(&RunPlan {
         scheduler: scheduler.as_ref(),
+        subs: &[],
         work,
         observe: true,
         explain_waits: false,

@@ -2,6 +2,7 @@
 //! it, everything is taken out again, and one result tells what happened.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use schedlab_base::{Better, DurationNs, Metric, Nice};
@@ -18,7 +19,8 @@ use crate::events::{EventWatcher, Recording};
 use crate::exec::{self, ExecError, ExecOptions, ExecOutcome, Looks, SpinRate, Stage, Window};
 use crate::kernel_log::KernelLog;
 use crate::load::{
-    InCharge, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, Uevents,
+    InCharge, LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, SubEnd, SubObject,
+    Uevents,
 };
 use crate::observe::{Observer, SeenTask};
 use crate::printed::PrintWatcher;
@@ -34,26 +36,13 @@ pub enum Work<'a> {
     Command(Invocation<'a>),
 }
 
-/// What runs, with what must be there before a scheduler attaches.
-enum Ready<'a> {
-    Scenario(Stage<'a>),
-    Command(Invocation<'a>),
-}
-
-impl<'a> Ready<'a> {
-    fn of(work: Work<'a>) -> Result<Ready<'a>, ExecError> {
-        Ok(match work {
-            Work::Scenario(scenario) => Ready::Scenario(Stage::set(scenario)?),
-            Work::Command(command) => Ready::Command(command),
-        })
-    }
-}
-
 /// One run.
 #[derive(Clone, Debug)]
 pub struct RunPlan<'a> {
     /// Who schedules; the kernel's own fair class without.
     pub scheduler: Option<&'a SchedulerObject>,
+    /// Sub-schedulers that are attached below it, to groups of the scenario.
+    pub subs: &'a [SubObject],
     /// What runs.
     pub work: Work<'a>,
     /// Whether to count switches and waits in the kernel, which costs a little at every switch;
@@ -124,6 +113,8 @@ pub struct RunResult {
     pub thread_names: Vec<(i32, String)>,
     /// How the scheduler left. The default for the fair class.
     pub scheduler: SchedulerEnd,
+    /// What became of its sub-schedulers, in the plan's order.
+    pub subs: Vec<SubEnd>,
     /// What its callbacks cost, where it was asked for.
     pub callbacks: Vec<CallbackCost>,
     /// What the verifier made of its programs.
@@ -165,6 +156,10 @@ pub fn run_inspected(
     inspect: &mut dyn FnMut(&LoadedScheduler),
 ) -> Result<RunResult, RunError> {
     let log = KernelLog::from_now().ok();
+    let stage = match plan.work {
+        Work::Scenario(scenario) => Some(Stage::set(scenario)?),
+        Work::Command(_) => None,
+    };
     let (observer, not_observed) = match plan.observe.then(Observer::start) {
         None => (None, None),
         Some(Ok(Some(observer))) => (Some(observer), None),
@@ -179,8 +174,8 @@ pub fn run_inspected(
         Some(Ok(watcher)) => (Some(watcher), None),
         Some(Err(error)) => (None, Some(error.to_string())),
     };
-    let ready = Ready::of(plan.work)?;
-    let mut loaded = plan.scheduler.map(InCharge::load).transpose().map_err(|error| match error {
+    let load = |scheduler| InCharge::load(scheduler, with_places(plan.subs, stage.as_ref()));
+    let mut loaded = plan.scheduler.map(load).transpose().map_err(|error| match error {
         LoadError::Loader { .. } if signals::stop_wanted() => RunError::Interrupted,
         error => error.into(),
     })?;
@@ -194,9 +189,10 @@ pub fn run_inspected(
         events: events.as_ref(),
         printed: printed.as_ref(),
     };
-    let mut result = match &ready {
-        Ready::Scenario(stage) => run_scenario(plan, stage, loaded.as_mut(), watchers)?,
-        Ready::Command(command) => run_command(*command, loaded.as_mut(), watchers)?,
+    let mut result = match (&stage, plan.work) {
+        (Some(stage), _) => run_scenario(plan, stage, loaded.as_mut(), watchers)?,
+        (None, Work::Command(command)) => run_command(command, loaded.as_mut(), watchers)?,
+        (None, Work::Scenario(_)) => unreachable!("a scenario has a stage"),
     };
     result.callbacks = counter.map(CallbackCounter::finish).unwrap_or_default();
     if let Some(events) = events {
@@ -213,7 +209,7 @@ pub fn run_inspected(
     if let Some(loaded) = loaded {
         loaded.object().into_iter().for_each(inspect);
         result.programs = loaded.programs();
-        result.scheduler = loaded.unload();
+        (result.scheduler, result.subs) = loaded.unload(result.elapsed);
         let exit = &mut result.scheduler.exit;
         if exit.kind != ExitKind::None {
             // Out since the last look.
@@ -229,6 +225,13 @@ pub fn run_inspected(
         result.kernel_warnings = warnings.map(|message| message.text).collect();
     }
     Ok(result)
+}
+
+/// Sub-schedulers with the directories of their groups. One of a group that the scenario does not have, or of a command, which has none,
+/// gets a directory that does not exist, and the kernel's refusal.
+fn with_places(subs: &[SubObject], stage: Option<&Stage<'_>>) -> Vec<(SubObject, PathBuf)> {
+    let place = |sub: &SubObject| stage.and_then(|stage| stage.group_place(&sub.group)).unwrap_or_default();
+    subs.iter().map(|sub| (sub.clone(), place(sub))).collect()
 }
 
 /// Gives the tasks of a workload their names in it.
@@ -307,7 +310,7 @@ fn take_turns(loaded: Option<&mut InCharge>, elapsed: DurationNs, look: Duration
 /// When a run of a workload is looked at: as rarely as what it needs allows.
 fn looks(loaded: Option<&InCharge>, watchers: Watchers<'_>, uevents: Option<&Uevents>) -> Looks {
     let records = watchers.events.is_some();
-    let changes = loaded.is_some_and(|loaded| loaded.next_turn().is_some());
+    let changes = loaded.is_some_and(InCharge::wants_looks);
     // Nothing tells of the scheduler's end.
     let unheard = loaded.is_some() && uevents.is_none();
     if records || changes || unheard { Looks::Often } else { Looks::At(uevents.map(Uevents::descriptor)) }
@@ -319,7 +322,7 @@ fn run_scenario(
     mut loaded: Option<&mut InCharge>,
     watchers: Watchers<'_>,
 ) -> Result<RunResult, RunError> {
-    let scenario = stage.scenario;
+    let scenario = stage.scenario();
     let _cpus = exec::Restored::of(scenario);
     let mut close = loaded.as_deref().map(InCharge::descriptors).unwrap_or_default();
     let observer = watchers.observer;
@@ -561,6 +564,7 @@ mod tests {
     fn plan(work: Work<'_>) -> RunPlan<'_> {
         RunPlan {
             scheduler: None,
+            subs: &[],
             work,
             observe: false,
             explain_waits: false,

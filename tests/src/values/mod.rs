@@ -64,7 +64,7 @@ pub const CALLS: usize = 2;
 /// How many pages of answers a sheet has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Phases of the script that are told apart.
+    /// Phases of the script.
     pub phases: usize,
     /// Calls that are asked in each of them.
     pub calls: usize,

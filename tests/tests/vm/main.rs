@@ -150,6 +150,7 @@ fn run_workload(
     };
     let plan = RunPlan {
         scheduler,
+        subs: &[],
         work: Work::Scenario(&scenario),
         observe: true,
         explain_waits: false,

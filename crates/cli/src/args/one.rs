@@ -4,6 +4,8 @@ use super::{HostArgs, RecordArgs, ResultArgs, some_time};
 use clap::{Args, ValueEnum, ValueHint};
 use schedlab_base::{DurationNs, TimedSetting};
 use schedlab_bpf::memory::{DEFAULT_GUEST_MEMORY, GUEST_LIMIT};
+use schedlab_lab::failure::Failure;
+use schedlab_lab::scheduler::subs;
 use schedlab_scx::{RunProgram, TimedProgram};
 use schedlab_trace::Window;
 use std::fmt;
@@ -47,6 +49,25 @@ pub(crate) struct MeanwhileArgs {
     /// Detach the scheduler this long after the run began; the run continues under the kernel's own class
     #[arg(long, value_name = "TIME", value_parser = some_time, help_heading = "During the run")]
     pub(crate) detach_at: Option<DurationNs>,
+}
+
+/// Schedulers below that of `-s`.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SubArgs {
+    /// Also attach a sub-scheduler to this group (cgroup) of the workload, below the scheduler of -s: both are objects of the cid form.
+    /// GROUP@TIME attaches it later in the run. Give the option once for each
+    #[arg(long, value_name = "GROUP[@TIME]=NAME|FILE", conflicts_with_all = ["attach_at", "detach_at"], help_heading = "During the run")]
+    pub(crate) sub: Vec<String>,
+}
+
+impl SubArgs {
+    /// Their names and paths.
+    ///
+    /// # Errors
+    /// A value of another form.
+    pub(crate) fn names(&self) -> Result<Vec<String>, Failure> {
+        self.sub.iter().map(|text| Ok(subs::parts(text)?.2.to_string())).collect()
+    }
 }
 
 /// What is simulated.
@@ -174,7 +195,7 @@ pub(crate) struct SimArgs {
     #[arg(short, long, value_name = "NAME[:k=v,..]|FILE", required_unless_present = "case")]
     pub(crate) workload: Option<String>,
     /// A case that `schedlab hunt` kept: workload, machine, seed, settings and scheduler, unless -s names another one
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["workload", "machine", "cpus", "kernel", "seed", "duration", "settings", "attach_at", "detach_at"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["workload", "machine", "cpus", "kernel", "seed", "duration", "settings", "attach_at", "detach_at", "sub"])]
     pub(crate) case: Option<PathBuf>,
     /// Number of CPUs [default: the machine's]
     #[arg(short, long, value_name = "N")]
@@ -222,10 +243,8 @@ pub(crate) struct SimArgs {
     pub(crate) sched_mark: Option<String>,
     #[command(flatten)]
     pub(crate) meanwhile: MeanwhileArgs,
-    /// Also attach a sub-scheduler to this group (cgroup) of the workload, below the scheduler of -s: both are objects of the cid form.
-    /// GROUP@TIME attaches it later in the run. Give the option once for each
-    #[arg(long, value_name = "GROUP[@TIME]=NAME|FILE", conflicts_with_all = ["case", "attach_at", "detach_at"], help_heading = "During the run")]
-    pub(crate) sub: Vec<String>,
+    #[command(flatten)]
+    pub(crate) subs: SubArgs,
     /// Give variables what the scheduler's loader wrote into them: a file of bpftool map dump -j; --set goes before it
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, hide = true)]
     pub(crate) state: Option<PathBuf>,
@@ -329,6 +348,8 @@ pub(crate) struct RunArgs {
     pub(crate) state: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) meanwhile: MeanwhileArgs,
+    #[command(flatten)]
+    pub(crate) subs: SubArgs,
     /// Run a program of the object before the scheduler is attached, as its loader would (SEC("syscall")); HEX is its context
     #[arg(long = "run-prog", value_name = "NAME[:HEX]", value_parser = schedlab_lab::scheduler::run_prog::parse, hide = true)]
     pub(crate) programs: Vec<RunProgram>,

@@ -34,7 +34,8 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     without_vm(&args.machine, args.vm)?;
     let results = Results::new(&args.results)?;
     let looks = looks(args, &results)?;
-    let schedulers = entry::names(std::slice::from_ref(&args.scheduler))?;
+    let entries: Vec<String> = std::iter::once(args.scheduler.clone()).chain(args.subs.names()?).collect();
+    let schedulers = entry::names(&entries)?;
     let named = Named::new().inputs(schedulers.iter().chain(&args.workload)).inputs(&args.state);
     named.results(&args.results).outputs([&args.history.timehist, &args.record.record]).spare_inputs()?;
     only_simulated(args.after_ejection)?;
@@ -44,6 +45,11 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
     scheduler.meanwhile(&args.meanwhile.wanted())?;
+    scheduler.attach_subs(&args.subs.sub)?;
+    if args.workload.is_none() && !scheduler.subs.is_empty() {
+        let text = "--sub: a command has no groups; give a workload that has some (-w, [[groups]])";
+        return Err(Failure::usage(text));
+    }
     own_loader::check_real(std::slice::from_ref(&scheduler))?;
     if args.cpus.is_some() && !args.vm {
         let text = "-c: a real machine has the CPUs that it has; with --vm it is the VM's number of CPUs";

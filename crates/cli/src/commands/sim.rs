@@ -21,7 +21,6 @@ use schedlab_lab::run::view::{self, Wanted, no_priorities};
 use schedlab_lab::scheduler::Scheduler;
 use schedlab_lab::scheduler::entry;
 use schedlab_lab::scheduler::run_prog;
-use schedlab_lab::scheduler::subs;
 use schedlab_lab::scheduler::swap_scope;
 use schedlab_lab::shipped;
 use schedlab_live::signals::LastWords;
@@ -178,7 +177,7 @@ fn simulation(args: &SimArgs, given: &Given) -> Result<(Simulation, Scenario, Op
     let mut scheduler = schedulers.remove(0);
     scheduler.restore(args.state.as_deref())?;
     scheduler.meanwhile(&args.meanwhile.wanted())?;
-    scheduler.attach_subs(&args.sub)?;
+    scheduler.attach_subs(&args.subs.sub)?;
     let made = |simulation: Simulation| Simulation {
         engine: args.setup.engine.into(),
         guest_memory: args.setup.guest_memory.0,
@@ -218,9 +217,7 @@ fn note_without_lines(args: &SimArgs, machine: &Machine, quiet: bool) {
 /// Gives up what the run does not need.
 fn confine(args: &SimArgs, given: &Given, quiet: bool) -> Result<(), Failure> {
     let setup = &args.setup;
-    let subs = args.sub.iter().map(|text| Ok(subs::parts(text)?.2.to_string()));
-    let entries: Vec<String> =
-        std::iter::once(Ok(given.scheduler.clone())).chain(subs).collect::<Result<_, Failure>>()?;
+    let entries: Vec<String> = std::iter::once(given.scheduler.clone()).chain(args.subs.names()?).collect();
     let schedulers = entry::names(&entries)?;
     let inputs = schedulers.iter().chain([&given.workload, &setup.machine]);
     let named = Named::new().inputs(inputs).inputs(&args.state).results(&args.results);

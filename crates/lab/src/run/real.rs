@@ -12,6 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::scheduler::entry::with_choice;
 use crate::scheduler::own_loader;
 use crate::scheduler::run_prog;
+use crate::scheduler::subs;
 use crate::scheduler::swap_table::{self, SwapTable};
 use crate::workload;
 use schedlab_base::DurationNs;
@@ -166,10 +167,17 @@ pub fn run_here(
     let (explain_waits, count_callbacks) = (looks.explain_waits, looks.callbacks);
     let object = scheduler.object.as_ref().map(|bytes| scheduler.for_kernel(bytes));
     let record = looks.timehist.is_some() || looks.record.is_some();
-    let (scheduled, observe) = (object.as_ref(), true);
-    let (work, spin_rate) = (work, None);
-    let plan =
-        RunPlan { scheduler: scheduled, work, observe, explain_waits, record, count_callbacks, spin_rate };
+    let subs = scheduler.subs_for_kernel();
+    let plan = RunPlan {
+        scheduler: object.as_ref(),
+        subs: &subs,
+        work,
+        observe: true,
+        explain_waits,
+        record,
+        count_callbacks,
+        spin_rate: None,
+    };
     signals::catch();
     let mut confidences = None;
     let mut result = session::run_inspected(&plan, &mut |loaded| {
@@ -214,6 +222,9 @@ pub fn record(
     let late = scheduler.not_reached(result.elapsed, None);
     let starvation =
         Bounds { watchdog: WATCHDOG }.starvation(&result.tasks, &result.task_waits, result.elapsed);
+    let subs = result.subs.into_iter().zip(&scheduler.subs);
+    let subs: Vec<_> = subs.map(|(end, sub)| sub.record(end.refused, end.exit)).collect();
+    let of_subs = subs::warnings(&subs);
     let returned = result.scheduler.returned.into_iter();
     let returned = returned.filter_map(|(name, value)| program_returned(&name, value));
     RunRecord {
@@ -232,13 +243,19 @@ pub fn record(
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
-        warnings: unconfigured(scheduler).into_iter().chain(late).chain(starvation).chain(returned).collect(),
+        warnings: unconfigured(scheduler)
+            .into_iter()
+            .chain(late)
+            .chain(starvation)
+            .chain(returned)
+            .chain(of_subs)
+            .collect(),
         printed: result.printed,
         loader_output: result.scheduler.output,
         callbacks: result.callbacks,
         tasks: result.tasks,
         groups: result.groups,
-        subs: Vec::new(),
+        subs,
         task_waits: result.task_waits,
         after_ejection: None,
         provenance,
@@ -264,6 +281,7 @@ impl RealRun {
     pub fn here(&self, backend: Backend, quiet: bool) -> Result<RunRecord, Failure> {
         let cpus = workload::cpus_here();
         let mut scenario = workload::scenario_on(&self.workload, self.seed, self.limit, cpus)?;
+        self.scheduler.check_subs(&self.workload, &scenario)?;
         if let Some(limit) = self.limit {
             scenario.end = match scenario.end {
                 End::After(end) => End::After(end.min(limit)),
@@ -310,7 +328,8 @@ impl RealRun {
         folder: &str,
         result: &str,
     ) -> Result<Vec<String>, Failure> {
-        workload::scenario(&self.workload, self.seed, self.limit)?;
+        let scenario = workload::scenario(&self.workload, self.seed, self.limit)?;
+        self.scheduler.check_subs(&self.workload, &scenario)?;
         let version = workload::followed().to_string();
         let mut args: Vec<String> =
             ["run", "--as-guest", "--rt-app", &version, "-w"].map(String::from).to_vec();
@@ -319,6 +338,10 @@ impl RealRun {
         args.extend(["--seed".to_string(), self.seed.to_string()]);
         args.extend(["--json".to_string(), result.to_string()]);
         args.extend(guest_settings(&self.scheduler));
+        for (number, sub) in self.scheduler.subs.iter().enumerate() {
+            let entry = guest_scheduler(job, &format!("{folder}/sub-{number}"), &sub.scheduler)?;
+            args.extend(["--sub".to_string(), sub.text(&entry)]);
+        }
         args.extend(self.looks.guest_flags());
         if let Some(limit) = self.limit {
             args.extend(["--duration".to_string(), limit.to_string()]);

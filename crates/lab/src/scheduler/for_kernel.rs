@@ -1,7 +1,7 @@
 //! How a real kernel gets a scheduler.
 
 use crate::scheduler::{Scheduler, own_loader};
-use schedlab_live::load::SchedulerObject;
+use schedlab_live::load::{SchedulerObject, SubObject};
 
 impl Scheduler {
     /// How a kernel gets its object, `bytes`.
@@ -19,5 +19,16 @@ impl Scheduler {
             presence: self.presence,
             loader: self.loader.as_ref().map(own_loader::for_kernel),
         }
+    }
+
+    /// How it gets the sub-schedulers of this one.
+    pub(crate) fn subs_for_kernel(&self) -> Vec<SubObject> {
+        let with_bytes = self.subs.iter().filter_map(|sub| Some((sub, sub.scheduler.object.as_ref()?)));
+        let subs = with_bytes.map(|(sub, bytes)| SubObject {
+            group: sub.group.clone(),
+            at: sub.at,
+            object: sub.scheduler.for_kernel(bytes),
+        });
+        subs.collect()
     }
 }

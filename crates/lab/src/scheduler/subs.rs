@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::scheduler::{FAIR, Scheduler};
 use schedlab_base::{DurationNs, Presence, did_you_mean};
 use schedlab_sim::{SubOutcome, flags::errno};
-use schedlab_trace::{ExitKind, SubRecord, Warning, WarningKind};
+use schedlab_trace::{ExitKind, ExitRecord, SubRecord, Warning, WarningKind};
 use schedlab_workload::Scenario;
 
 /// One of them.
@@ -89,17 +89,25 @@ impl Scheduler {
         Ok(())
     }
 
-    /// What became of them, for results.
+    /// What became of them in a simulated run, for results.
     pub(crate) fn sub_records(&self, outcomes: Vec<SubOutcome>) -> Vec<SubRecord> {
         let outcomes = outcomes.into_iter().zip(&self.subs);
-        outcomes
-            .map(|(outcome, sub)| SubRecord {
-                group: outcome.group,
-                scheduler: sub.scheduler.label(),
-                refused: outcome.refused,
-                exit: outcome.exit,
-            })
-            .collect()
+        outcomes.map(|(outcome, sub)| sub.record(outcome.refused, outcome.exit)).collect()
+    }
+}
+
+impl Sub {
+    /// What became of it, for results.
+    pub(crate) fn record(&self, refused: Option<i32>, exit: ExitRecord) -> SubRecord {
+        SubRecord { group: self.group.clone(), scheduler: self.scheduler.label(), refused, exit }
+    }
+
+    /// The value of `--sub` that wants the same where its object is called `file`.
+    pub(crate) fn text(&self, file: &str) -> String {
+        let values = &self.scheduler.values;
+        let values: Vec<String> = values.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let inside = if values.is_empty() { String::new() } else { format!("[{}]", values.join(",")) };
+        format!("{}@{}={file}{inside}", self.group, self.at)
     }
 }
 

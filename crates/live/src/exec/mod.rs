@@ -30,6 +30,7 @@ pub(crate) use system::now_ns;
 
 use std::io;
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
@@ -196,18 +197,19 @@ pub fn run(
     Stage::set(scenario)?.run(options, None, &mut |_| go_on())
 }
 
-/// What a scenario needs before its tasks start, and leaves until this is dropped: its memory and its groups.
-///
-/// A scheduler that is loaded in between meets the groups as it attaches, and as it leaves, as on a user's system.
+/// A scenario before it runs: what its tasks share and the groups of its start are there, as on a system whose scheduler is loaded
+/// later. The groups are gone when this is dropped.
 pub(crate) struct Stage<'a> {
-    pub(crate) scenario: &'a Scenario,
-    // The leader and all tasks are gone before the memory is.
+    scenario: &'a Scenario,
     groups: Hierarchy,
     shared: Shared,
 }
 
 impl<'a> Stage<'a> {
-    /// Makes what a scenario needs.
+    /// Makes both.
+    ///
+    /// # Errors
+    /// See [`ExecError`].
     pub(crate) fn set(scenario: &'a Scenario) -> Result<Stage<'a>, ExecError> {
         scenario.validate()?;
         check_possible(scenario)?;
@@ -221,13 +223,28 @@ impl<'a> Stage<'a> {
             words: scenario.words as usize,
             channels: scenario.channels.len(),
             groups: scenario.groups.len(),
-        })
-        .map_err(|source| ExecError::System { what: "making shared memory", source })?;
+        });
+        let shared = shared.map_err(|source| ExecError::System { what: "making shared memory", source })?;
         let groups = Hierarchy::make(scenario, &shared)?;
         Ok(Stage { scenario, groups, shared })
     }
 
-    /// As [`run`], seen through a window; `go_on` gets how long the tasks have been running, if they are.
+    /// What runs on it.
+    pub(crate) fn scenario(&self) -> &'a Scenario {
+        self.scenario
+    }
+
+    /// The directory of a group, by its path from below the root; nothing if the scenario has no such group.
+    pub(crate) fn group_place(&self, path: &str) -> Option<PathBuf> {
+        let number = self.scenario.groups.iter().position(|group| group.path == path)?;
+        self.groups.files.places().nth(number).map(PathBuf::from)
+    }
+
+    /// Runs it, seen through a window; `go_on` gets how long the tasks have been running, if they are, and is asked as the options
+    /// say. The run ends when it says no.
+    ///
+    /// # Errors
+    /// See [`ExecError`]; no process of the run is left behind.
     pub(crate) fn run(
         &self,
         options: &ExecOptions,
@@ -242,6 +259,7 @@ impl<'a> Stage<'a> {
             0 => system::exit_now(leader::lead(scenario, shared, options, groups, window)),
             pid => pid,
         };
+        // It and all tasks are gone before the groups are removed.
         let leader = Leader { pid, shared };
         let stopped_early = leader.follow(options.looks, go_on).map_err(system("waiting for the run"))?;
         outcome(scenario, shared, stopped_early)

@@ -26,9 +26,16 @@ pub(super) fn tables(object: &Object, names: &[String]) -> Vec<(String, Vec<u8>)
     names.iter().filter_map(bytes).collect()
 }
 
-/// How it left, from its own record if it keeps one that is filled in, else from the log.
-pub(super) fn record(object: &Object, log: &[String]) -> ExitRecord {
-    let from_log = from_log(log);
+/// What the kernel's log calls the scheduler of the whole machine (Linux 7.3, `scx_log_sched_disable()`).
+pub(super) const ROOT: &str = "BPF scheduler";
+
+/// What it calls one that is attached to a group.
+pub(super) const SUB: &str = "BPF sub-scheduler";
+
+/// How it left, from its own record if it keeps one that is filled in, else from what the log says of the first that it calls
+/// `kind`.
+pub(super) fn record(object: &Object, log: &[String], kind: &str) -> ExitRecord {
+    let from_log = from_log(log, kind);
     match own_record(object) {
         Some(own) if own.kind != ExitKind::None => ExitRecord {
             message: if own.message.is_empty() { from_log.message } else { own.message },
@@ -63,11 +70,13 @@ fn own_record(object: &Object) -> Option<ExitRecord> {
 }
 
 /// The kernel's words for the kinds (Linux 7.3, `scx_exit_reason`).
-const REASONS: [(&str, ExitKind); 8] = [
+const REASONS: [(&str, ExitKind); 10] = [
     ("unregistered from user space", ExitKind::Unreg),
     ("unregistered from BPF", ExitKind::UnregBpf),
     ("unregistered from the main kernel", ExitKind::UnregKern),
     ("disabled by sysrq-S", ExitKind::Sysrq),
+    ("parent exiting", ExitKind::Parent),
+    ("killed by parent scheduler", ExitKind::ParentKill),
     ("runtime error", ExitKind::Error),
     ("scx_bpf_error", ExitKind::ErrorBpf),
     ("runnable task stall", ExitKind::ErrorStall),
@@ -76,11 +85,14 @@ const REASONS: [(&str, ExitKind); 8] = [
 
 /// Two lines of the kernel's log: `sched_ext: BPF scheduler "o1" disabled (runtime error)` and,
 /// for errors, `sched_ext: o1: what was wrong`.
-pub(super) fn from_log(log: &[String]) -> ExitRecord {
+pub(super) fn from_log(log: &[String], kind: &str) -> ExitRecord {
     let mut record = ExitRecord::default();
     for line in log {
         let Some(text) = line.strip_prefix("sched_ext: ") else { continue };
         if let Some((head, reason)) = text.split_once("disabled (") {
+            if !head.strip_prefix(kind).is_some_and(|rest| rest.starts_with(" \"")) {
+                continue;
+            }
             let reason = reason.trim_end_matches(')');
             let known = REASONS.iter().find(|(words, _)| *words == reason);
             record.kind = known.map_or(ExitKind::Error, |(_, kind)| *kind);
@@ -125,17 +137,30 @@ mod tests {
              sched_ext: BPF scheduler \"o1\" disabled (runnable task stall)\n\
              sched_ext: o1: hog[77] failed to run for 30.1s\n",
         );
-        let record = from_log(&log);
+        let record = from_log(&log, ROOT);
         assert_eq!(record.kind, ExitKind::ErrorStall);
         assert_eq!(record.reason, "runnable task stall");
         assert_eq!(record.message, "hog[77] failed to run for 30.1s");
     }
 
     #[test]
+    fn a_sub_scheduler_is_told_from_the_root() {
+        let log = lines(
+            "sched_ext: BPF sub-scheduler \"qmap\" disabled (parent exiting)\n\
+             sched_ext: BPF scheduler \"qmap\" disabled (runtime error)\n\
+             sched_ext: qmap: wrong\n",
+        );
+        assert_eq!(from_log(&log, SUB).kind, ExitKind::Parent);
+        let root = from_log(&log, ROOT);
+        assert_eq!((root.kind, root.message.as_str()), (ExitKind::Error, "wrong"));
+        assert_eq!(from_log(&log[..1], ROOT), ExitRecord::default());
+    }
+
+    #[test]
     fn a_plain_unload_has_no_message() {
         let log = lines("sched_ext: BPF scheduler \"o1\" disabled (unregistered from user space)\n");
-        let record = from_log(&log);
+        let record = from_log(&log, ROOT);
         assert_eq!((record.kind, record.message.as_str()), (ExitKind::Unreg, ""));
-        assert_eq!(from_log(&[]), ExitRecord::default());
+        assert_eq!(from_log(&[], ROOT), ExitRecord::default());
     }
 }

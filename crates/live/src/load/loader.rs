@@ -201,7 +201,7 @@ impl RunningLoader {
         }
         let messages = self.log.as_ref().map(KernelLog::messages).unwrap_or_default();
         let log: Vec<String> = messages.into_iter().map(|message| message.text).collect();
-        let mut exit = if stayed { ExitRecord::default() } else { exit::from_log(&log) };
+        let mut exit = if stayed { ExitRecord::default() } else { exit::from_log(&log, exit::ROOT) };
         if !stayed && exit.kind == ExitKind::None {
             exit.kind = ExitKind::Unreg;
         }

@@ -5,6 +5,7 @@
 //! happens when [`LoadedScheduler`] is dropped (on return, error or panic), and, because the
 //! attachment is a file descriptor of this process alone, however else the process ends.
 
+mod attachment;
 mod btf;
 mod by_id;
 mod charge;
@@ -16,6 +17,7 @@ mod output;
 mod raw;
 pub mod sched_ext;
 mod settings;
+mod subs;
 mod text;
 mod turns;
 mod uevents;
@@ -29,13 +31,14 @@ use std::os::fd::{OwnedFd, RawFd};
 use schedlab_base::{DurationNs, Presence, TimedSetting};
 use schedlab_trace::{ExitKind, ExitRecord};
 
-use crate::kernel_log::KernelLog;
+use attachment::Attachment;
 use charge::Charge;
 pub use error::LoadError;
 pub(crate) use in_charge::InCharge;
 pub use loader::LoaderCommand;
-use raw::{Link, Object};
+use raw::Object;
 pub(crate) use raw::{ProgramCounts, Ring};
+pub use subs::{SubEnd, SubObject};
 use turns::Turn;
 pub(crate) use uevents::Uevents;
 pub(crate) use watcher::Watcher;
@@ -113,17 +116,12 @@ pub struct SchedulerEnd {
 
 /// A scheduler in charge of this machine; the machine is given back when it is dropped.
 pub struct LoadedScheduler {
-    // Fields are dropped in order: hooks and the scheduler go before their object.
-    hooks: Vec<Link>,
-    ops: Vec<Link>,
-    object: Object,
-    name: String,
+    attachment: Attachment,
     charge: Charge,
     counters: Vec<String>,
     /// The object's other integers with whether they have a sign, and what they were when it was loaded.
     integers: Vec<(String, bool, u64)>,
     tables: Vec<String>,
-    log: Option<KernelLog>,
     /// What is done with it while the run goes on, in order of time.
     turns: VecDeque<Turn>,
     /// It has been attached.
@@ -215,22 +213,16 @@ fn reports(object: &Object) -> Vec<ProgramReport> {
 /// See [`LoadError`]; after an error the machine is as before.
 pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     check_machine()?;
-    let log = KernelLog::from_now().ok();
-    let object = prepare(scheduler)?;
+    let attachment = Attachment::new(scheduler)?;
     let file = schedlab_bpf::object::Object::parse(&scheduler.name, &scheduler.bytes).ok();
-    run_programs(&object, &scheduler.programs)?;
+    run_programs(&attachment.object, &scheduler.programs)?;
     let turns = turns::of(scheduler)?.into();
-    let name = scheduler.name.clone();
     let mut loaded = LoadedScheduler {
-        hooks: Vec::new(),
-        ops: Vec::new(),
-        object,
-        name: name.clone(),
+        attachment,
         charge: Charge::default(),
         counters: names(scheduler, |o| o.counters().iter().map(|c| c.variable.name.clone()).collect()),
         integers: Vec::new(),
         tables: names(scheduler, |o| o.tables().iter().map(|t| t.variable.name.clone()).collect()),
-        log,
         turns,
         attached: false,
         detached: None,
@@ -239,9 +231,6 @@ pub fn load(scheduler: &SchedulerObject) -> Result<LoadedScheduler, LoadError> {
     };
     let integers = file.map(|file| loaded.present_integers(&file)).unwrap_or_default();
     loaded.integers = integers;
-    if !loaded.object.maps().any(|map| map.is_struct_ops() && map.is_created()) {
-        return Err(LoadError::NoScheduler { name });
-    }
     if scheduler.presence.attach.is_none() {
         loaded.attach()?;
     }
@@ -273,39 +262,19 @@ fn names(
 }
 
 impl LoadedScheduler {
-    /// Attaches the scheduler, then its hooks: a hook may rely on what the scheduler set up. For one that [`load`] has not
-    /// attached, as its presence begins later.
+    fn object(&self) -> &Object {
+        &self.attachment.object
+    }
+
+    /// Attaches the scheduler with its hooks. For one that [`load`] has not attached, as its presence begins later.
     ///
     /// # Errors
     /// See [`LoadError`]; what was attached before the error is so until the value is dropped.
     pub fn attach(&mut self) -> Result<(), LoadError> {
-        for map in self.object.maps().filter(|map| map.is_struct_ops() && map.is_created()) {
-            match map.attach_struct_ops() {
-                Ok(link) => self.ops.push(link),
-                Err(source) => return Err(self.attach_error(map.name(), source)),
-            }
-        }
-        for program in self.object.programs().filter(raw::Program::is_hook) {
-            match program.attach() {
-                Ok(link) => self.hooks.push(link),
-                Err(source) => return Err(self.attach_error(program.name(), source)),
-            }
-        }
+        self.attachment.attach().map_err(|failed| self.attachment.error(failed))?;
         self.charge = Charge::now();
         self.attached = true;
         Ok(())
-    }
-
-    fn attach_error(&self, what: String, source: io::Error) -> LoadError {
-        let mut words = verifier::words(&raw::take_messages());
-        words.extend(self.kernel_words());
-        LoadError::Attach { name: self.name.clone(), what, source, words }
-    }
-
-    /// What the kernel's log has said about sched_ext since the load.
-    fn kernel_words(&self) -> Vec<String> {
-        let messages = self.log.as_ref().map(KernelLog::messages).unwrap_or_default();
-        messages.into_iter().map(|m| m.text).filter(|t| t.contains("sched_ext")).collect()
     }
 
     /// The name that the scheduler gives itself.
@@ -330,15 +299,15 @@ impl LoadedScheduler {
 
     /// The present values of its counters, in name order.
     pub fn counters(&self) -> Vec<(String, u64)> {
-        exit::counters(&self.object, &self.counters)
+        exit::counters(self.object(), &self.counters)
     }
 
     /// A global variable of up to eight bytes, as a number.
     pub fn variable(&self, name: &str) -> Option<u64> {
-        let variables = self.object.btf()?.variables();
+        let variables = self.object().btf()?.variables();
         let variable = variables.iter().find(|v| v.name == name && v.size <= 8)?;
         let bytes =
-            settings::section_map(&self.object, variable.section)?.read(variable.offset, variable.size)?;
+            settings::section_map(self.object(), variable.section)?.read(variable.offset, variable.size)?;
         Some(bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
@@ -352,7 +321,7 @@ impl LoadedScheduler {
 
     /// A global variable of up to eight bytes, negative ones as two's complement of 64 bits.
     fn integer(&self, name: &str, signed: bool) -> Option<u64> {
-        let variables = self.object.btf()?.variables();
+        let variables = self.object().btf()?.variables();
         let size = variables.iter().find(|v| v.name == name && (1..=8).contains(&v.size))?.size;
         let (value, unused) = (self.variable(name)?, 64 - 8 * u32::try_from(size).ok()?);
         Some(if signed { ((value << unused).cast_signed() >> unused).cast_unsigned() } else { value })
@@ -370,22 +339,22 @@ impl LoadedScheduler {
 
     /// A copy of `size` bytes of its arena where `pointer`, as its programs keep it, points to.
     pub fn arena_bytes(&self, pointer: u64, size: usize) -> Option<Vec<u8>> {
-        self.object.maps().find_map(|map| map.arena_bytes(pointer, size))
+        self.object().maps().find_map(|map| map.arena_bytes(pointer, size))
     }
 
     /// What the verifier made of its programs.
     pub fn programs(&self) -> Vec<ProgramReport> {
-        reports(&self.object)
+        reports(self.object())
     }
 
     /// Its programs by name, with what the kernel counts of them.
     pub(crate) fn program_counts(&self) -> Vec<(String, ProgramCounts)> {
-        self.object.programs().map(|program| (program.name(), program.counts())).collect()
+        self.object().programs().map(|program| (program.name(), program.counts())).collect()
     }
 
     /// Descriptors that keep the scheduler in charge; forked processes close them.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        self.ops.iter().chain(&self.hooks).map(Link::fd).collect()
+        self.attachment.descriptors()
     }
 
     /// Takes the scheduler out and tells how it left.
@@ -394,7 +363,7 @@ impl LoadedScheduler {
         let planned = self.detached.is_some();
         let events = self.detached.take().unwrap_or_else(sched_ext::events);
         let waited = self.take_out();
-        let mut exit = exit::record(&self.object, &self.kernel_words());
+        let mut exit = exit::record(self.object(), &self.attachment.kernel_words(), exit::ROOT);
         if stayed && !exit.kind.is_ejection() {
             exit = ExitRecord::default();
         } else if !stayed && exit.kind == ExitKind::None {
@@ -408,15 +377,14 @@ impl LoadedScheduler {
             exit.message = "the kernel did not finish taking the scheduler out".to_string();
         }
         let counters = self.all_counters();
-        let (tables, returned) = (exit::tables(&self.object, &self.tables), self.returned);
+        let (tables, returned) = (exit::tables(self.object(), &self.tables), self.returned);
         SchedulerEnd { exit, counters, tables, events, returned, output: String::new() }
     }
 
     /// Ends its attachment, and waits until the kernel has taken it out: it does so in the background, and its log line and
     /// `ops.exit()` come at the end.
     fn take_out(&mut self) -> io::Result<()> {
-        self.hooks.clear();
-        self.ops.clear();
+        self.attachment.detach();
         sched_ext::wait_until_disabled()
     }
 }

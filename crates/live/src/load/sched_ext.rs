@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 
 const ROOT: &str = "/sys/kernel/sched_ext";
 
@@ -33,6 +34,26 @@ pub fn events() -> Vec<(String, u64)> {
             Some((name.to_string(), count.trim().parse().ok()?))
         })
         .collect()
+}
+
+/// True while a sub-scheduler is attached to the group with this number, below whichever scheduler.
+pub(super) fn has_sub(group: u64) -> bool {
+    let name = format!("sub-{group}");
+    let mut schedulers = vec![PathBuf::from(format!("{ROOT}/root"))];
+    while let Some(scheduler) = schedulers.pop() {
+        for child in fs::read_dir(scheduler.join("sub")).into_iter().flatten().flatten() {
+            if child.file_name() == *name {
+                return true;
+            }
+            schedulers.push(child.path());
+        }
+    }
+    false
+}
+
+/// Waits until no sub-scheduler is attached to a group.
+pub(super) fn wait_until_no_sub(group: u64) -> io::Result<()> {
+    wait_until(DISABLE_LIMIT, || !has_sub(group))
 }
 
 /// Number of enables so far; tells two loads of one scheduler apart.

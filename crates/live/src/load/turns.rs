@@ -57,7 +57,7 @@ impl LoadedScheduler {
         while self.next_turn().is_some_and(|at| at <= elapsed) {
             let turn = self.turns.pop_front().expect("there is a next one");
             match turn.kind {
-                TurnKind::Write(write) => write.write(&self.object),
+                TurnKind::Write(write) => write.write(self.object()),
                 TurnKind::Run(name, context) => self.run(name, &context)?,
                 TurnKind::Attach => self.attach()?,
                 TurnKind::Detach => self.detach(elapsed),
@@ -67,7 +67,7 @@ impl LoadedScheduler {
     }
 
     fn run(&mut self, name: String, context: &[u8]) -> Result<(), LoadError> {
-        let program = self.object.programs().find(|program| program.name() == name);
+        let program = self.object().programs().find(|program| program.name() == name);
         let returned = program.map(|program| program.run(context));
         match returned {
             Some(Ok(value)) => self.returned.push((name, value)),
