@@ -36,6 +36,15 @@ pub enum Work<'a> {
     Command(Invocation<'a>),
 }
 
+impl<'a> Work<'a> {
+    fn stage(self) -> Result<Option<Stage<'a>>, ExecError> {
+        match self {
+            Work::Scenario(scenario) => Stage::set(scenario).map(Some),
+            Work::Command(_) => Ok(None),
+        }
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct RunPlan<'a> {
@@ -156,10 +165,7 @@ pub fn run_inspected(
     inspect: &mut dyn FnMut(&LoadedScheduler),
 ) -> Result<RunResult, RunError> {
     let log = KernelLog::from_now().ok();
-    let stage = match plan.work {
-        Work::Scenario(scenario) => Some(Stage::set(scenario)?),
-        Work::Command(_) => None,
-    };
+    let stage = plan.work.stage()?;
     let (observer, not_observed) = match plan.observe.then(Observer::start) {
         None => (None, None),
         Some(Ok(Some(observer))) => (Some(observer), None),
