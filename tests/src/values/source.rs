@@ -310,7 +310,7 @@ impl Sheet {
     fn group(&self) -> String {
         let of_task = "p ? p->cgroups->dfl_cgrp : NULL";
         let is_group = |argument: &&(String, String)| argument.0.contains("struct cgroup *");
-        let group = match self.site.arguments.iter().filter(is_group).next_back() {
+        let group = match self.site.arguments.iter().rfind(is_group) {
             Some((_, name)) => name,
             None => of_task,
         };
