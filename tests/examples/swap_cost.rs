@@ -10,8 +10,8 @@ use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Class, Config, run};
 use schedlab_tests::{shipped, shipped_with_swap};
 use schedlab_workload::{
-    Amount, Channel, ChannelId, ChannelKind, End, LockId, LockKind, Op, ProcessId, ProgramBuilder, ProgramId,
-    Scenario, SemId, SemKind, Semaphore, TaskSpec, catalog,
+    Amount, Channel, ChannelId, ChannelKind, End, Identity, LockId, LockKind, Op, ProcessId, ProgramBuilder,
+    ProgramId, Scenario, SemId, SemKind, Semaphore, TaskSpec, catalog,
 };
 
 /// The policy that is measured.
@@ -94,6 +94,7 @@ fn calls(name: &str, rounds: u64) -> Scenario {
         background: false,
         group: None,
         kernel_thread: false,
+        identity: Identity::default(),
     });
     scenario
 }

@@ -37,17 +37,20 @@ struct {
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static u64 (*now)(void) = (void *)5;
 static u32 (*this_cpu)(void) = (void *)8;
+static u64 (*current_ids)(void) = (void *)14;
 static long (*ring_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
 static void *(*dynptr_data)(void *dynptr, u32 offset, u32 size) = (void *)203;
 static long (*user_ring_drain)(void *ring, void *callback, void *context, u64 flags) = (void *)209;
 
 u64 nr_bonus, nr_setup, nr_weight, nr_turns, nr_enqueued, nr_sent, nr_of_loader, nr_requests, nr_requested, nr_setup_cpu, nr_switches;
+u64 nr_setup_process, nr_init_process;
 
 SEC("syscall")
 int setup(struct setup_args *args)
 {
 	nr_setup = args->given;
 	nr_setup_cpu = this_cpu();
+	nr_setup_process = current_ids() >> 32;
 	args->taken = args->given + bonus;
 	return 0;
 }
@@ -88,8 +91,16 @@ void loaded_enqueue(u64 *ctx)
 	scx_bpf_dsq_insert((void *)ctx[0], DSQ_LOCAL, 5 * MS, 0);
 }
 
+SEC("struct_ops.s/init")
+int loaded_init(u64 *ctx)
+{
+	nr_init_process = current_ids() >> 32;
+	return 0;
+}
+
 SEC(".struct_ops.link")
 struct sched_ext_ops loaded_ops = {
+	.init = (void *)loaded_init,
 	.enqueue = (void *)loaded_enqueue,
 	.name = "loaded",
 };

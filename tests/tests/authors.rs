@@ -89,6 +89,86 @@ fn new_schedulers_share_as_they_say_in_both_arms() {
     }
 }
 
+/// Two groups with a sub-scheduler each beside tasks of the host, and one more level.
+const HOSTED: &str = "name = 'hosted'
+end = '2s'
+
+[[groups]]
+name = 'a'
+cpu_weight = 300
+
+[[groups]]
+name = 'a/x'
+
+[[groups]]
+name = 'a/y'
+cpu_weight = 200
+
+[[groups]]
+name = 'b'
+
+[programs]
+hog = ['run 20s']
+
+[[tasks]]
+name = 'x'
+program = 'hog'
+count = 4
+group = 'a/x'
+
+[[tasks]]
+name = 'y'
+program = 'hog'
+count = 4
+group = 'a/y'
+
+[[tasks]]
+name = 'b'
+program = 'hog'
+count = 4
+group = 'b'
+
+[[tasks]]
+name = 'r'
+program = 'hog'
+count = 4
+";
+
+/// A host with sub-schedulers, one of which is a host too: shares follow the weights of groups, and a sub-scheduler that fails leaves alone.
+#[test]
+fn hosts_and_guests_share_by_groups_in_both_arms() {
+    let lab = Schedlab::new("authors-hosts");
+    let Some(host) = new_scheduler(&lab, "my_host", "host") else { return };
+    let Some(guest) = new_scheduler(&lab, "my_guest", "guest") else { return };
+    std::fs::write(lab.path("hosted.toml"), HOSTED).unwrap();
+    let [a, y] = [format!("a={host}"), format!("a/y={guest}")];
+    for (cpus, b) in [("1", format!("b={guest}")), ("2", format!("b@100ms={guest}"))] {
+        let wanted = |arm: &[&str]| {
+            let subs = ["--sub", &a, "--sub", &y, "--sub", &b];
+            let fixed = ["-q", "-c", cpus, "-s", &host, "-w", "hosted.toml", "--json", "r.json"];
+            let ended = lab.run(&[arm, &fixed, &subs].concat(), LIMIT);
+            assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{arm:?}");
+            lab.record("r.json")
+        };
+        let mut runs = vec![wanted(&["sim", "-m", "vm-icount", "--checkers"])];
+        if kernel_image::find_or_fetch(&mut |_| {}).is_ok() {
+            runs.push(wanted(&["run", "--vm", "--icount=4"]));
+        }
+        for run in runs {
+            assert!(run.warnings.is_empty(), "{:?}", run.warnings);
+            let ends =
+                run.subs.iter().map(|sub| (sub.refused, sub.exit.kind.name(), sub.exit.message.as_str()));
+            assert!(ends.clone().all(|end| end == (None, "unreg", "")), "{:?}", run.subs);
+            let shares = shares(&run);
+            let total: f64 = shares.iter().sum();
+            let parts = shares.chunks(4).map(|tasks| tasks.iter().sum::<f64>() / total);
+            for (part, expected) in parts.zip([0.2, 0.4, 0.2, 0.2]) {
+                assert!((part - expected).abs() < 0.02, "{cpus} CPUs, {:?}: {shares:?}", run.backend);
+            }
+        }
+    }
+}
+
 /// The default template gives tasks what `eevdf` gives them, on one, two and four CPUs, also where tasks do not divide evenly.
 #[test]
 fn the_default_template_shares_by_weight_on_several_cpus() {

@@ -49,6 +49,8 @@ fn a_loader_takes_part() {
     // The constant, the program's context, and what it tells while it runs: 10 turns a second, but for what its task waits behind the
     // hogs for a CPU.
     assert_eq!((counter("nr_bonus"), counter("nr_setup")), (41, 7));
+    // The program ran in the loader, and `ops.init()` in the kernel's own thread.
+    assert_eq!((counter("nr_setup_process"), counter("nr_init_process")), (4_000_000, 999));
     let seconds = record.duration.0 / 1_000_000_000;
     assert!(seconds >= 1, "{seconds}");
     let turns = counter("nr_turns");
@@ -155,6 +157,48 @@ fn a_loader_finds_the_groups() {
     for path in ["writing to /sys/fs/cgroup/g1/cpu.weight", "changing the groups at /sys/fs/cgroup/g1/mine"] {
         assert!(refused.text.contains(path), "{}", refused.text);
     }
+}
+
+/// A loader that watches the root of the groups learns of those of the start in its first turn, and later of others.
+#[test]
+fn a_loader_learns_of_groups_that_appear_and_go() {
+    let Some(lab) = with_loaded_object("loader-watches") else { return };
+    let workload = r#"
+name = "changes"
+end = "1s"
+[[groups]]
+name = "a"
+[[groups]]
+name = "b"
+later = true
+[[groups]]
+name = "d"
+[[groups]]
+name = "d/c"
+later = true
+[programs]
+hog = ["repeat forever", "run 1ms", "done"]
+changes = ["sleep 250ms", "cgroup b make", "cgroup d/c make", "sleep 300ms", "cgroup d/c remove", "cgroup b remove"]
+[[tasks]]
+name = "hog"
+program = "hog"
+group = "a"
+[[tasks]]
+name = "changes"
+program = "changes"
+"#;
+    std::fs::write(lab.path("changes.toml"), workload).unwrap();
+    let scheduler = scheduler("watches");
+    let args = ["sim", "-q", "-c", "2", "-s", &scheduler, "-w", "changes.toml", "--json", "r.json"];
+    let ended = lab.run(&args, LIMIT);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let output = lab.record("r.json").loader_output;
+    let said: Vec<&str> = output.lines().filter(|line| line.contains("own-loader: ")).collect();
+    let reports: Vec<&str> =
+        said.iter().filter_map(|line| line.split_once(": 0x").map(|(_, rest)| rest)).collect();
+    assert!(said.contains(&"own-loader: watch 1"), "{output}");
+    // IN_CREATE and IN_DELETE of folders; `d/c` is in no watched folder.
+    assert_eq!(reports, ["40000100 a", "40000100 d", "40000100 b", "40000200 b"], "{output}");
 }
 
 /// A loader that computes without end keeps its CPU, as on a real kernel: the run continues, says so, and is the same each time.

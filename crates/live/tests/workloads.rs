@@ -8,8 +8,9 @@ use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy};
 use schedlab_live::exec::{self, ExecError, ExecOptions, ExecOutcome};
 use schedlab_workload::{
     Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, ChildSpec, CondId, CounterId,
-    Disk, DiskId, End, LockId, LockKind, Op, PollId, PollKind, PollSet, ProcessId, ProgramBuilder, ProgramId,
-    Scenario, SemId, SemKind, Semaphore, SpanId, TaskRef, TaskSpec, TimerSlot, Watched, WordId, catalog,
+    Disk, DiskId, End, Identity, LockId, LockKind, Op, PollId, PollKind, PollSet, ProcessId, ProgramBuilder,
+    ProgramId, Scenario, SemId, SemKind, Semaphore, SpanId, TaskRef, TaskSpec, TimerSlot, Watched, WordId,
+    catalog,
 };
 
 type Test = (&'static str, fn());
@@ -33,6 +34,7 @@ const TESTS: &[Test] = &[
     ("attributes_change_while_tasks_run", attributes_change_while_tasks_run),
     ("failures_name_the_task", failures_name_the_task),
     ("nothing_is_left_behind", nothing_is_left_behind),
+    ("tasks_are_whose_the_workload_says", tasks_are_whose_the_workload_says),
 ];
 
 #[allow(clippy::print_stdout, reason = "a test program reports")]
@@ -66,6 +68,7 @@ fn task(name: &str, program: u32, process: u32) -> TaskSpec {
         background: false,
         group: None,
         kernel_thread: false,
+        identity: Identity::default(),
     }
 }
 
@@ -392,6 +395,56 @@ fn failures_name_the_task() {
     let exec = ProgramBuilder::new().op(Op::Exec);
     let two = scenario(vec![exec], vec![task("a", 0, 0), task("b", 0, 0)]);
     assert!(matches!(run(&two), Err(ExecError::NotPossible { .. })));
+}
+
+/// Name, process id, that of the parent, user and group of the processes whose name begins so, out of `/proc`.
+fn processes(prefix: &str) -> Vec<(String, [u32; 2], String, String)> {
+    let texts = std::fs::read_dir("/proc").unwrap().flatten();
+    let texts = texts.filter_map(|entry| std::fs::read_to_string(entry.path().join("status")).ok());
+    let of = |text: String| {
+        let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let name = line("Name:").filter(|name| name.starts_with(prefix))?;
+        let ids = |key: &str| line(key).map(|ids| ids.split_whitespace().collect::<Vec<_>>().join(" "));
+        let numbers = [line("Pid:")?.parse().ok()?, line("PPid:")?.parse().ok()?];
+        Some((name.to_string(), numbers, ids("Uid:")?, ids("Gid:")?))
+    };
+    texts.filter_map(of).collect()
+}
+
+fn tasks_are_whose_the_workload_says() {
+    // The parent ends first; its child still does what takes root, and executes.
+    let brief = ProgramBuilder::new().op(Op::Sleep(DurationNs::from_ms(350)));
+    let change = Op::Set { task: None, change: ChangeId(0) };
+    let long = ProgramBuilder::new()
+        .op(Op::Sleep(DurationNs::from_ms(600)))
+        .op(change)
+        .op(Op::Exec)
+        .op(change)
+        .op(COUNT);
+    let mut pair = scenario(vec![brief, long], vec![task("who-parent", 0, 0), task("who-child", 1, 1)]);
+    pair.changes = vec![Attribute::Nice(Nice::new(-5).unwrap())];
+    pair.tasks[0].identity = Identity { uid: 1234, gid: 77, parent: None };
+    pair.tasks[1].identity = Identity { uid: 1234, gid: 78, parent: Some(TaskRef(0)) };
+    let mut seen = Vec::new();
+    let result = exec::run(&pair, &ExecOptions::default(), &mut || {
+        seen.push(processes("who-"));
+        true
+    });
+    // SAFETY: plain system call.
+    if unsafe { libc::geteuid() } != 0 {
+        assert!(
+            result.unwrap_err().to_string().contains("a uid or gid takes root; run as root or in the VM")
+        );
+        return;
+    }
+    assert_eq!(result.unwrap().measurements.counters[0], 1, "what it did after it executed");
+    let both = seen.iter().find(|seen| seen.len() == 2 && seen.iter().all(|p| p.2.starts_with("1234")));
+    let mut both = both.expect("they ran side by side").clone();
+    both.sort();
+    assert_eq!((both[0].2.as_str(), both[0].3.as_str()), ("1234 1234 1234 1234", "78 78 78 78"));
+    assert_eq!(both[1].3, "77 77 77 77");
+    assert_eq!(both[0].1[1], both[1].1[0], "the child's parent: {both:?}");
+    assert!(processes("who-").is_empty(), "the child is gone with the run");
 }
 
 fn nothing_is_left_behind() {

@@ -17,6 +17,8 @@ pub(crate) enum Held {
     Waitable,
     /// A timer, by its number.
     Timer(usize),
+    /// Watches of files, by the number of the instance.
+    Watches(usize),
     /// A set of descriptors (epoll): those in it that are maps, each with events and data.
     Set(Vec<(i32, u32, u64)>),
 }

@@ -3,6 +3,7 @@
 //! Nothing of them can be written: a loader that tries is refused, by the path's name. As in a real run, groups appear after the
 //! scheduler is attached. All are domains, whose threads are listed as well.
 
+use crate::watches::Changed;
 use crate::world::{Node, list};
 use schedlab_base::{CpuMask, Nice};
 use schedlab_scx::UserGroup;
@@ -44,11 +45,22 @@ impl GroupFiles {
         GroupFiles { groups: BTreeMap::from([(String::new(), UserGroup::root(cpus))]) }
     }
 
-    /// These are all.
-    pub(crate) fn set(&mut self, groups: Vec<UserGroup>) {
-        if !groups.is_empty() {
-            self.groups = groups.into_iter().map(|group| (group.path.clone(), group)).collect();
+    /// These are all: which folders of groups have appeared or gone since the last time. One that was made again has done both.
+    pub(crate) fn set(&mut self, groups: Vec<UserGroup>) -> Vec<Changed> {
+        if groups.is_empty() {
+            return Vec::new();
         }
+        let new = groups.into_iter().map(|group| (group.path.clone(), group)).collect();
+        let old = std::mem::replace(&mut self.groups, new);
+        let lacks = |others: &BTreeMap<String, UserGroup>, group: &UserGroup| {
+            others.get(&group.path).is_none_or(|other| other.id != group.id)
+        };
+        let change =
+            |group: &UserGroup, appeared| Changed { path: format!("{ROOT}/{}", group.path), appeared };
+        // Children are removed before their parent.
+        let gone = old.values().rev().filter(|group| lacks(&self.groups, group));
+        let appeared = self.groups.values().filter(|group| lacks(&old, group));
+        gone.map(|group| change(group, false)).chain(appeared.map(|group| change(group, true))).collect()
     }
 
     /// What is at a path below the root of the groups; nothing if none of them has it.
@@ -237,6 +249,22 @@ mod tests {
         }
         assert!(text(&files, "a/b/cpu.stat").starts_with("usage_usec 7000\nuser_usec 7000\n"));
         assert!(text(&files, "a/b/cpu.stat").contains("nr_periods 30\nnr_throttled 29\n"));
+    }
+
+    #[test]
+    fn changes_are_told_by_path_and_number() {
+        let mut files = files();
+        let of = |path: &str, id| UserGroup { path: path.into(), id, ..UserGroup::root(CpuMask::first(4)) };
+        let changed = |files: &mut GroupFiles, groups: &[(&str, u64)]| -> Vec<(String, bool)> {
+            let groups = groups.iter().map(|(path, id)| of(path, *id)).collect();
+            files.set(groups).into_iter().map(|change| (change.path, change.appeared)).collect()
+        };
+        assert_eq!(changed(&mut files, &[]), [], "a run without groups changes nothing");
+        assert_eq!(
+            changed(&mut files, &[("", 1), ("ab", 5), ("c", 6), ("c/d", 7)]),
+            [("ab", false), ("a/b", false), ("a", false), ("ab", true), ("c", true), ("c/d", true)]
+                .map(|(path, appeared)| (format!("{ROOT}/{path}"), appeared))
+        );
     }
 
     #[test]

@@ -55,6 +55,7 @@ mod threads;
 mod tracee;
 #[cfg(target_arch = "x86_64")]
 mod watch;
+mod watches;
 #[cfg(target_arch = "x86_64")]
 mod world;
 

@@ -11,6 +11,7 @@ use crate::terms::{CPU_TIME, Config, Failure, Report};
 use crate::threads::{State, Threads};
 use crate::tracee::{Stop, Tid, Tracee};
 use crate::watch::Watch;
+use crate::watches::Watches;
 use crate::world::World;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy, Prng, TimeNs};
 use schedlab_bpf::btf::Btf;
@@ -70,8 +71,8 @@ pub struct Loader {
     pub(crate) descriptors: Descriptors,
     pub(crate) bpf: Bpf,
     pub(crate) timers: Vec<Timer>,
-    /// Watches of files (inotify) so far.
-    pub(crate) watches: i64,
+    /// Instances of watches of files (inotify).
+    pub(crate) watches: Vec<Watches>,
     /// The node of each CPU.
     pub(crate) nodes: Vec<u32>,
     /// The CPUs that its task may use, and the one that it is on.
@@ -118,7 +119,7 @@ impl Loader {
             descriptors: Descriptors::default(),
             bpf: Bpf::default(),
             timers: Vec::new(),
-            watches: 0,
+            watches: Vec::new(),
             nodes: config.machine.cpus.iter().map(|cpu| cpu.node).collect(),
             affinity: config.machine.all_cpus(),
             cpu: CpuId(0),
@@ -262,6 +263,10 @@ impl Loader {
                 return Ok(Pause::Ended(Ok(0)));
             }
             let Some(number) = self.threads.next() else {
+                if self.deliver_reports() {
+                    self.threads.look_again();
+                    continue;
+                }
                 let deadline = self.deadline();
                 if self.bpf.attached || deadline.is_none_or(|deadline| deadline > UPTIME.0 + PATIENCE) {
                     return Ok(Pause::Waiting(deadline));
@@ -469,7 +474,8 @@ impl UserSpace for Loader {
         self.watch.allow_more(CPU_TIME);
         self.clock = self.clock.max(self.before + kernel.now().0);
         self.files.world.set_busy(kernel.busy_times().into_iter().map(|busy| busy.0).collect());
-        self.files.world.groups.set(kernel.groups());
+        self.set_groups(kernel.groups());
+        self.deliver_reports();
         self.share_from(kernel);
         self.expire();
         (self.yields, self.yielded) = (0, false);

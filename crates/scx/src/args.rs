@@ -215,6 +215,12 @@ pub(crate) trait KernelObjects {
     /// There is no room for it.
     fn task_pointer(&mut self, task: Option<TaskId>) -> Result<Option<GuestAddr>, Fault>;
 
+    /// The pointer to the kernel thread that enables schedulers.
+    ///
+    /// # Errors
+    /// None: it always has room.
+    fn enabler_pointer(&mut self) -> Result<GuestAddr, Fault>;
+
     /// The pointer to the task that runs on a CPU, its idle task included.
     ///
     /// # Errors
@@ -286,6 +292,11 @@ impl KernelObjects for Cx<'_, '_, '_> {
         let Some(task) = task else { return Ok(None) };
         let (join, mem) = self.kernel_objects();
         join.state.tasks.pointer(task, join.k, mem).map(Some)
+    }
+
+    fn enabler_pointer(&mut self) -> Result<GuestAddr, Fault> {
+        let (join, mem) = self.kernel_objects();
+        join.state.tasks.enabler(join.k, mem)
     }
 
     fn curr_pointer(&mut self, cpu: CpuId) -> Result<GuestAddr, Fault> {

@@ -1,13 +1,14 @@
 //! What generic helpers ask of the simulated kernel: time, identity, locks, timers, output.
 
 use crate::join::Join;
+use crate::state::Outside;
 use schedlab_base::{CpuId, KernelChange, TaskId, TimeNs};
 use schedlab_bpf::helpers::{Env, LockKind};
 use schedlab_bpf::link::Runtime;
 use schedlab_bpf::maps::MapId;
 use schedlab_bpf::object::MapType;
 use schedlab_bpf::{Fault, GuestAddr, Memory, Perm, Vm};
-use schedlab_sim::{GroupIx, Interrupt, OpKind, TimerId};
+use schedlab_sim::{ENABLER_COMM, ENABLER_PID, GroupIx, Interrupt, OpKind, TimerId, USER_SPACE_PID};
 
 /// `PREEMPT_OFFSET` and `HARDIRQ_OFFSET` of Linux 7.3's `preempt_count`: programs run with preemption off.
 const PREEMPT_OFF: u32 = 1;
@@ -46,18 +47,36 @@ impl Env for Join<'_> {
     }
 
     fn current_task(&mut self, vm: &mut Vm<'_>) -> Result<u64, Fault> {
-        match self.k.ctx().current {
-            Some(task) => self.state.tasks.pointer(task, self.k, vm.mem).map(|addr| addr.0),
-            None => Ok(self.state.tasks.idle(self.k.ctx().cpu).0),
+        match (self.state.outside, self.k.ctx().current) {
+            (Some(Outside::Enabler), _) => self.state.tasks.enabler(self.k, vm.mem).map(|addr| addr.0),
+            (_, Some(task)) => self.state.tasks.pointer(task, self.k, vm.mem).map(|addr| addr.0),
+            (Some(Outside::Loader), None) => self.state.tasks.early_loader(self.k, vm.mem).map(|addr| addr.0),
+            (None, None) => Ok(self.state.tasks.idle(self.k.ctx().cpu).0),
         }
     }
 
     fn current_pid_tgid(&mut self) -> u64 {
+        let alone = |pid: i32| (pid as u64) << 32 | pid as u64;
+        match (self.state.outside, self.k.ctx().current) {
+            (Some(Outside::Enabler), _) => return alone(ENABLER_PID),
+            (Some(Outside::Loader), None) => return alone(USER_SPACE_PID),
+            _ => {}
+        }
         let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
         task.map_or(0, |task| (task.tgid as u64) << 32 | u64::from(task.pid as u32))
     }
 
+    fn current_uid_gid(&mut self) -> u64 {
+        let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
+        task.map_or(0, |task| u64::from(task.gid) << 32 | u64::from(task.uid))
+    }
+
     fn current_comm(&mut self) -> [u8; 16] {
+        if self.state.outside == Some(Outside::Enabler) {
+            let mut comm = [0; 16];
+            comm[..ENABLER_COMM.len()].copy_from_slice(ENABLER_COMM.as_bytes());
+            return comm;
+        }
         let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
         task.map_or(*b"swapper\0\0\0\0\0\0\0\0\0", |task| task.comm)
     }

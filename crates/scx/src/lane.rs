@@ -320,6 +320,10 @@ impl Env for LaneJoin<'_> {
         self.join.current_pid_tgid()
     }
 
+    fn current_uid_gid(&mut self) -> u64 {
+        self.join.current_uid_gid()
+    }
+
     fn current_comm(&mut self) -> [u8; 16] {
         self.join.current_comm()
     }

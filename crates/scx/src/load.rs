@@ -25,7 +25,7 @@ use schedlab_bpf::error::{LoadError, LoadErrorKind};
 use schedlab_bpf::helpers::{self, GenericKfunc};
 use schedlab_bpf::link::{self, Image, ImageVariable, KconfigValue, KernelModel, Settings, StructOps};
 use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
-use schedlab_bpf::object::{ExternKind, Object, Variable};
+use schedlab_bpf::object::{ExternKind, Object, SUB_GROUP, Variable};
 use schedlab_bpf::settings::{Change, Holder, timed_changes};
 use schedlab_bpf::{FuncId, GuestAddr, Memory};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_OPS_ALL_FLAGS, SCX_WATCHDOG_MAX_TIMEOUT_SECS};
@@ -486,10 +486,10 @@ pub(crate) fn ops_info(
 /// The kernel has sub-schedulers for the cid form alone. Which group one is attached to is said to the run, not by the object.
 fn check_subs(table: &StructOps, cid_form: bool) -> Result<(), LoadError> {
     let member = |name: &str| format!("struct_ops `{}`, member {name}", table.var_name);
-    if table.scalars.get("sub_cgroup_id").is_some_and(|id| *id > ROOT_CGROUP_ID) {
+    if table.scalars.get(SUB_GROUP).is_some_and(|id| *id > ROOT_CGROUP_ID) {
         let (problem, cure) =
             ("the object names its group itself", "set 0, and attach it by `--sub GROUP=OBJECT`");
-        return Err(LoadError::new(LoadErrorKind::Unsupported, member("sub_cgroup_id"), problem, cure));
+        return Err(LoadError::new(LoadErrorKind::Unsupported, member(SUB_GROUP), problem, cure));
     }
     let taker = ["sub_attach", "sub_detach"].into_iter().find(|name| table.functions.contains_key(*name));
     match taker.filter(|_| !cid_form) {

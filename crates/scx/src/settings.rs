@@ -15,7 +15,7 @@ use crate::user::Recorded;
 use schedlab_bpf::btf::{Btf, Enum, Kind};
 use schedlab_bpf::error::LoadError;
 use schedlab_bpf::link::Settings;
-use schedlab_bpf::object::{CPU_COUNTS, Object, Range, Variable};
+use schedlab_bpf::object::{CPU_COUNTS, Object, Range, SUB_GROUP, Variable};
 use schedlab_bpf::settings::{is_constant, is_tunable, values as values_in_words};
 use schedlab_sim::flags::{SCX_EXIT_DUMP_DFL_LEN, SCX_SLICE_DFL};
 
@@ -47,9 +47,9 @@ pub struct Tunable {
     pub constant: bool,
 }
 
-/// True for a name that both arms fill in by convention ([`prepare`]).
+/// True for a name that both arms fill in by convention ([`prepare`]), as a run attaches the scheduler.
 pub(crate) fn is_filled(name: &str) -> bool {
-    name == SLICE || CPU_COUNTS.contains(&name)
+    name == SLICE || name == SUB_GROUP || CPU_COUNTS.contains(&name)
 }
 
 /// The variables that their author means to be set, by name.

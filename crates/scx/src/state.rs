@@ -19,6 +19,15 @@ use schedlab_sim::{DsqIter, EventCounters, GroupIx, Kernel, TimerId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// A task that is none of the run, in which a program may be executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// The kernel thread that enables schedulers.
+    Enabler,
+    /// The scheduler's user space, which has no task yet.
+    Loader,
+}
+
 /// The joined object's state.
 #[derive(Clone)]
 pub(crate) struct State {
@@ -65,6 +74,8 @@ pub(crate) struct State {
     pub(crate) follows_lines: bool,
     /// The object reads `__preempt_count`, so the kernel must maintain it.
     reads_preempt_count: bool,
+    /// Which task outside of the run executes the program, if one does.
+    pub(crate) outside: Option<Outside>,
     /// `ops.init()` has succeeded.
     pub(crate) initialized: bool,
     /// Text of the dump that has no line end yet.
@@ -148,6 +159,7 @@ impl KernelState {
             messages: Messages::default(),
             follows_lines: false,
             reads_preempt_count: false,
+            outside: None,
             initialized: false,
             dump_text: String::new(),
             children: Children::default(),

@@ -4,14 +4,13 @@ use crate::scheduler::BpfScheduler;
 use schedlab_base::DurationNs;
 use schedlab_bpf::btf::Btf;
 use schedlab_bpf::error::{LoadError, LoadErrorKind};
+use schedlab_bpf::object::SUB_GROUP;
 use schedlab_bpf::{GuestAddr, Memory, MemoryError, Perm};
 use schedlab_sim::{Kernel, OpKind, SchedIx, SubWish};
 use std::collections::BTreeMap;
 
 /// Room for the path of a group (`PATH_MAX`).
 const PATH_BYTES: u64 = 4096;
-/// The variable in which an object of sched_ext's own examples keeps the number of its group, which its loader sets.
-const GROUP_VARIABLE: &str = "sub_cgroup_id";
 
 /// What a scheduler has to do with sub-schedulers outside of its state.
 #[derive(Debug, Default)]
@@ -83,7 +82,7 @@ impl SubArgs {
             args: page,
             ops: page.offset(16),
             path: page.offset(16 + size),
-            id_at: at("sub_cgroup_id"),
+            id_at: at(SUB_GROUP),
             name_at: at("name"),
             name_bytes: 128,
         };
@@ -152,7 +151,7 @@ impl BpfScheduler {
 
     /// Tells the object the number of its group, where it has a variable for that.
     pub(crate) fn set_group_variable(&mut self, k: &Kernel) {
-        if let Some(variable) = self.image.variables.get(GROUP_VARIABLE) {
+        if let Some(variable) = self.image.variables.get(SUB_GROUP) {
             let id = k.sched_group_id(k.sched_here());
             let written = self.mem.write_u64(variable.addr, id);
             debug_assert!(written.is_ok(), "the variable has this place since the object was linked");

@@ -6,6 +6,7 @@
 use crate::load::ops_info;
 use crate::locks::Locks;
 use crate::scheduler::BpfScheduler;
+use crate::state::Outside;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, TimeNs};
 use schedlab_bpf::error::LoadError;
 use schedlab_bpf::maps::{Errno, MapId};
@@ -363,7 +364,9 @@ impl UserCalls<'_> {
             (place, room) =
                 crate::programs::placed(context, &mut self.scheduler.mem).map_err(|_| Errno::ENOMEM)?;
         }
+        self.scheduler.state.outside = Some(Outside::Loader);
         let returned = self.scheduler.enter(self.k, func, OpKind::Init, &[place.0]);
+        self.scheduler.state.outside = None;
         if let Ok(bytes) = self.scheduler.mem.slice(place, context.len() as u64)
             && !context.is_empty()
         {

@@ -43,7 +43,7 @@ pub use state::sched::EventCounters;
 pub use state::states::{SharedStates, States};
 pub use state::subs::{CAP_ALL, CAP_ENQ, CAP_ENQ_IMMED, CAP_PERF, CAP_PREEMPT, SchedIx};
 pub use state::task::{
-    FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID, SchedClass, ScxEntity, ScxSeen, Seen,
-    TASK_BYTES, Task, USER_SPACE_PID, Writer,
+    ENABLER_COMM, ENABLER_PID, FIRST_PID, MEMBERS, Member, NewTask, OpsState, RunState, SHELL_PID,
+    SchedClass, ScxEntity, ScxSeen, Seen, TASK_BYTES, Task, USER_SPACE_PID, Writer,
 };
 pub use state::trace::SharedSink;

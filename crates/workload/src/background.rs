@@ -1,6 +1,6 @@
 //! Tasks beside those of a workload: the threads of the kernel that a machine has, and what starts a workload.
 
-use crate::{Amount, End, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, TaskSpec};
+use crate::{Amount, End, Identity, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, TaskSpec};
 use schedlab_base::{Background, CpuId, CpuMask, DurationNs, Machine, Nice, Policy, Prng, Start};
 
 /// The stream of random numbers of the gaps between wakeups.
@@ -123,6 +123,7 @@ impl Scenario {
             background: true,
             group: None,
             kernel_thread,
+            identity: Identity::default(),
         });
     }
 }

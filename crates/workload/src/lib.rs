@@ -14,6 +14,7 @@ mod background;
 mod cursor;
 mod group;
 mod group_use;
+mod identity;
 mod measure;
 mod mechanisms;
 mod program;
@@ -26,6 +27,7 @@ pub use group::{
     DEEPEST_GROUP, DEFAULT_WEIGHT, GroupChange, GroupSettings, GroupSpec, LARGEST_WEIGHT, LONGEST_PERIOD,
     MOST_GROUPS, Quota, SHORTEST_PERIOD,
 };
+pub use identity::{HIGHEST_ID, Identity};
 pub use measure::{
     CounterId, Formula, Measurements, MetricSpec, SeriesSpec, SpanFigure, SpanId, SpanSample, Spans, TimeUnit,
 };

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::group::{GroupChange, GroupSpec};
+use crate::identity::Identity;
 use crate::measure::{MetricSpec, SeriesSpec, Spans};
 use crate::program::{Amount, ChannelId, GroupId, LockId, Op, Program, ProgramId, SemId};
 
@@ -172,9 +173,10 @@ pub struct TaskSpec {
     pub background: bool,
     /// The group that it starts in, and its children after it; the root without.
     pub group: Option<GroupId>,
-    /// A thread of the kernel: no address space of its own. Only the simulator can make one; a real run has an ordinary
-    /// process in its place.
+    /// A thread of the kernel: no address space of its own. Only the simulator can make one.
     pub kernel_thread: bool,
+    /// Whose it is.
+    pub identity: Identity,
 }
 
 /// What forked children inherit or get.

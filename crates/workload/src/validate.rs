@@ -22,6 +22,8 @@ impl Scenario {
             return Err(ScenarioError(format!("{}: a scenario needs at least one task", self.name)));
         }
         self.check_groups()?;
+        let named = |(number, text): (usize, String)| format!("task {}: {text}", self.tasks[number].name);
+        self.check_identities().map_err(|wrong| ScenarioError(named(wrong)))?;
         let inner = self.inner_groups();
         for task in &self.tasks {
             self.check_start(task, &inner)

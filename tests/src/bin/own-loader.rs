@@ -9,6 +9,7 @@ use libbpf_sys as bpf;
 use std::ffi::{CStr, CString, c_void};
 use std::io::Write;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 /// What stands in the object's constants and programs' contexts.
@@ -41,6 +42,10 @@ fn main() {
         Some("stuck") => each_turn = spin_in_third_turn,
         Some("floods") => each_turn = flood,
         Some("groups") => each_turn = look_at_groups,
+        Some("watches") => {
+            watch_groups();
+            each_turn = read_reports;
+        }
         Some("stubborn") => ignore_requests(),
         Some("kinds") => kinds(),
         Some("exits") => {
@@ -249,6 +254,39 @@ fn look_at_groups(turn: u64) {
     let refused = |done: std::io::Result<()>| done.map_err(|error| error.kind());
     let changed = refused(std::fs::write(format!("{GROUP}/cpu.weight"), "5"));
     println!("own-loader: {changed:?} {:?}", refused(std::fs::create_dir(format!("{GROUP}/mine"))));
+}
+
+/// The descriptor of [`watch_groups`].
+static WATCHES: AtomicI32 = AtomicI32::new(-1);
+
+/// Watches the root of the groups, in which no group is yet.
+fn watch_groups() {
+    let wanted = libc::IN_CREATE | libc::IN_DELETE | libc::IN_ONLYDIR;
+    // SAFETY: the path ends with a zero byte.
+    let number = unsafe {
+        let watch = libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC);
+        WATCHES.store(watch, Ordering::Relaxed);
+        libc::inotify_add_watch(watch, c"/sys/fs/cgroup".as_ptr(), wanted)
+    };
+    println!("own-loader: watch {number}");
+}
+
+/// Prints what the watch has reported since the last turn.
+fn read_reports(turn: u64) {
+    let mut bytes = [0u8; 4096];
+    loop {
+        // SAFETY: the buffer is as large as it says.
+        let count =
+            unsafe { libc::read(WATCHES.load(Ordering::Relaxed), bytes.as_mut_ptr().cast(), bytes.len()) };
+        let Some(mut rest) = usize::try_from(count).ok().map(|count| &bytes[..count]) else { return };
+        while rest.len() >= 16 {
+            let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().expect("four bytes"));
+            let (mask, length) = (word(4), word(12) as usize);
+            let name = String::from_utf8_lossy(&rest[16..16 + length]);
+            println!("own-loader: turn {turn}: {:#x} {}", mask, name.trim_end_matches('\0'));
+            rest = &rest[16 + length..];
+        }
+    }
 }
 
 /// Computes without end from the third turn on.

@@ -11,8 +11,8 @@ use schedlab_scx::{BpfScheduler, LoadOptions};
 use schedlab_sim::{Change, Class, Config, RunResult, run};
 use schedlab_trace::{Event, EventKind, ExitKind, TaskState};
 use schedlab_workload::{
-    Amount, Attribute, Channel, ChannelId, ChannelKind, Disk, DiskId, End, Op, ProcessId, ProgramBuilder,
-    ProgramId, Scenario, TaskSpec, catalog,
+    Amount, Attribute, Channel, ChannelId, ChannelKind, Disk, DiskId, End, Identity, Op, ProcessId,
+    ProgramBuilder, ProgramId, Scenario, TaskSpec, catalog,
 };
 
 use crate::probe::Probe;
@@ -100,6 +100,7 @@ impl Load {
             background: false,
             group: None,
             kernel_thread: false,
+            identity: Identity::default(),
         });
     }
 

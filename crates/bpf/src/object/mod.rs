@@ -30,6 +30,10 @@ use elf::Elf;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// The variable in which sched_ext's own examples keep the number of the group that they are attached to as a sub-scheduler, 0 for none. Their
+/// loader sets it, and the member of this name of the table.
+pub const SUB_GROUP: &str = "sub_cgroup_id";
+
 /// Names of the variables in which objects expect their loader to put the number of CPUs.
 pub const CPU_COUNTS: [&str; 8] = [
     "nr_cpu_ids",

@@ -31,6 +31,10 @@ pub(crate) enum Template {
     Vtime,
     /// First come, first served
     Fifo,
+    /// Hosts sub-schedulers: CPU time by the weights of their groups (cid form, Linux 7.1)
+    Host,
+    /// The order of virtual times within a group: a sub-scheduler (cid form, Linux 7.1)
+    Guest,
     /// Run queues of its own: a copy of o1 with the layers that it uses
     O1,
     /// The same with the layer SWAP

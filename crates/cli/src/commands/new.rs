@@ -46,6 +46,8 @@ impl Template {
         match self {
             Template::Vtime => one_source(name, include_str!("../../../../schedulers/templates/vtime.c")),
             Template::Fifo => one_source(name, include_str!("../../../../schedulers/templates/fifo.c")),
+            Template::Host => one_source(name, include_str!("../../../../schedulers/templates/host.c")),
+            Template::Guest => one_source(name, include_str!("../../../../schedulers/templates/guest.c")),
             Template::O1 => Ok(copy(LAYERED)),
             Template::O1Swap => Ok(copy(LAYERED_SWAP)),
         }
@@ -54,7 +56,7 @@ impl Template {
     /// What the compiler is called with besides the flags of every object: where headers are, from the scheduler's own folder.
     fn arguments(self) -> &'static str {
         match self {
-            Template::Vtime | Template::Fifo => "-I include",
+            Template::Vtime | Template::Fifo | Template::Host | Template::Guest => "-I include",
             // The layers include the policy's policy.h.
             Template::O1 => "-I . -I include",
             Template::O1Swap => "-DSWAP -I . -I include",

@@ -3,8 +3,8 @@
 
 use schedlab_base::{Cpu, CpuId, CpuMask, DurationNs, Machine, Nice, Policy, Presence, Prng};
 use schedlab_workload::{
-    Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId,
-    LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskRef,
+    Amount, Attribute, BarrierId, ChangeId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, Identity,
+    LockId, LockKind, Op, ProcessId, ProgramBuilder, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskRef,
     TaskSpec, TimerSlot,
 };
 
@@ -226,6 +226,7 @@ impl Draft {
             background: false,
             group: None,
             kernel_thread: false,
+            identity: Identity::default(),
         };
         if self.has(24) {
             task.nice = self.nice();

@@ -2,7 +2,7 @@
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy, Prng};
 use schedlab_workload::{
-    Amount, Attribute, ChangeId, GroupChange, GroupChangeId, GroupId, GroupSettings, GroupSpec, Op,
+    Amount, Attribute, ChangeId, GroupChange, GroupChangeId, GroupId, GroupSettings, GroupSpec, Identity, Op,
     ProcessId, ProgramBuilder, ProgramId, Quota, Scenario, TaskRef, TaskSpec,
 };
 
@@ -147,6 +147,7 @@ fn gardener(scenario: &mut Scenario, prng: &mut Prng, cpus: usize, homes: &[Grou
         background: false,
         group: None,
         kernel_thread: false,
+        identity: Identity::default(),
     });
 }
 

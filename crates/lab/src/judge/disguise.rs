@@ -1,7 +1,7 @@
 //! A scenario under drawn names, in a drawn order, with drawn process ids: what it does stays the same.
 
 use schedlab_base::{DurationNs, Nice, Policy, Prng};
-use schedlab_workload::{Op, ProcessId, Program, ProgramId, Scenario, TaskRef, TaskSpec};
+use schedlab_workload::{Identity, Op, ProcessId, Program, ProgramId, Scenario, TaskRef, TaskSpec};
 use std::collections::BTreeMap;
 
 /// Most tasks that exit at once, which move the process ids of the others. Chosen.
@@ -54,6 +54,10 @@ pub(super) fn disguise(scenario: &Scenario, prng: &mut Prng) -> Result<Disguised
         Program::new(ops).map_err(|error| error.to_string())
     };
     scenario.programs = scenario.programs.iter().map(moved).collect::<Result<_, String>>()?;
+    for task in &mut scenario.tasks {
+        let parent = &mut task.identity.parent;
+        *parent = parent.map(|parent| TaskRef(place[parent.index()] as u32));
+    }
     rename(&mut scenario.tasks, prng);
     scenario.validate().map_err(|error| error.to_string())?;
     Ok(Disguised { scenario, names })
@@ -83,14 +87,19 @@ fn add_passers(
             background: true,
             group: None,
             kernel_thread: false,
+            identity: Identity::default(),
         });
     }
     Ok(())
 }
 
-/// A drawn order; the threads of a process keep theirs, since the first one is its leader.
+/// A drawn order; the threads of a process keep theirs, since the first one is its leader. Where processes have parents, all tasks do:
+/// a parent comes first.
 fn order(tasks: &[TaskSpec], prng: &mut Prng) -> Vec<usize> {
     let mut order: Vec<usize> = (0..tasks.len()).collect();
+    if tasks.iter().any(|task| task.identity.parent.is_some()) {
+        return order;
+    }
     for at in (1..order.len()).rev() {
         order.swap(at, prng.below(at as u64 + 1) as usize);
     }

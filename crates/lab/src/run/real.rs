@@ -447,12 +447,17 @@ pub fn read_runs(result: &[u8]) -> Result<Vec<RunRecord>, Failure> {
     Ok(document.runs)
 }
 
-/// Gives a run of the guest the name and the settings that its scheduler has here, in its warning too.
+/// Gives a run of the guest the names and the settings that its schedulers have here, in their warnings too.
 pub(crate) fn named_after(run: &mut RunRecord, scheduler: &Scheduler) {
     run.scheduler.clone_from(&scheduler.name);
     run.settings.clone_from(&scheduler.settings);
-    run.warnings.retain(|warning| warning.kind != WarningKind::Unconfigured);
+    for (record, sub) in run.subs.iter_mut().zip(&scheduler.subs) {
+        record.scheduler = sub.scheduler.label();
+    }
+    run.warnings
+        .retain(|warning| !matches!(warning.kind, WarningKind::Unconfigured | WarningKind::SubScheduler));
     run.warnings.splice(0..0, unconfigured(scheduler));
+    run.warnings.extend(subs::warnings(&run.subs));
 }
 
 /// Runs a job in a VM, which a wish to stop ends too.

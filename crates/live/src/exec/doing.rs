@@ -24,13 +24,14 @@ pub(super) enum Doing {
     Wait,
     Hotplug,
     Groups,
+    Identity,
     Memory,
     /// A task's process ended in a way that no operation asks for.
     Crash,
 }
 
 impl Doing {
-    const ALL: [Doing; 18] = [
+    const ALL: [Doing; 19] = [
         Doing::Objects,
         Doing::Spawn,
         Doing::Policy,
@@ -47,6 +48,7 @@ impl Doing {
         Doing::Wait,
         Doing::Hotplug,
         Doing::Groups,
+        Doing::Identity,
         Doing::Memory,
         Doing::Crash,
     ];
@@ -79,6 +81,9 @@ impl Doing {
             Doing::Hotplug => "taking a CPU offline or back (it takes root, and a CPU besides 0)",
             Doing::Groups => {
                 "making or changing a group (cgroup v2; it takes root, or a subtree that is yours)"
+            }
+            Doing::Identity => {
+                "becoming another user (EPERM: root lacks CAP_SETUID, CAP_SETGID or CAP_SETPCAP here)"
             }
             Doing::Memory => "mapping the memory that `touch` walks",
             Doing::Crash => "running (its process was killed or crashed)",

@@ -42,8 +42,13 @@ extern "C" fn end_all(_signal: libc::c_int) {
 }
 
 /// A process of the run and the tasks in it.
+#[derive(Clone)]
 struct Process {
     pid: i32,
+    /// The processes that it forks.
+    children: Vec<usize>,
+    /// One of the run's processes forks it, not the leader.
+    has_parent: bool,
     tasks: Vec<usize>,
     running: bool,
 }
@@ -213,6 +218,9 @@ fn conduct(
     }
     let mut processes = spawn_all(scenario, context, &group)?;
     wait_until_ready(scenario, shared, &mut processes);
+    for process in processes.iter_mut().filter(|process| process.has_parent) {
+        process.pid = shared.slot(process.tasks[0]).pid.load(Relaxed).cast_signed();
+    }
     become_punctual();
     reach.groups.begin(shared);
     let header = shared.header();
@@ -277,40 +285,72 @@ fn fork() -> io::Result<i32> {
     }
 }
 
-/// Starts the processes in the order of their first tasks.
+/// Starts the processes in the order of their first tasks. One with a parent among them is its parent's to start.
 fn spawn_all(scenario: &Scenario, context: Context<'_>, group: &TaskGroup) -> Result<Vec<Process>, Failure> {
     let mut processes: Vec<Process> = Vec::new();
     let mut place: std::collections::BTreeMap<u32, usize> = std::collections::BTreeMap::new();
     for (number, task) in scenario.tasks.iter().enumerate() {
         let at = *place.entry(task.process.0).or_insert(processes.len());
         if at == processes.len() {
-            processes.push(Process { pid: 0, tasks: Vec::new(), running: true });
+            processes.push(Process {
+                pid: 0,
+                children: Vec::new(),
+                has_parent: false,
+                tasks: Vec::new(),
+                running: true,
+            });
         }
         processes[at].tasks.push(number);
     }
-    for process in &mut processes {
-        let pid = fork().map_err(|e| Failure(Doing::Spawn, e))?;
-        if pid == 0 {
-            run_process(scenario, context, &process.tasks, group.anchor);
-        }
-        // SAFETY: as in TaskGroup::new.
-        unsafe { libc::setpgid(pid, group.anchor) };
-        process.pid = pid;
+    for (child, parent) in scenario.parents() {
+        let [child, parent] = [child, parent].map(|task| place[&scenario.tasks[task].process.0]);
+        processes[child].has_parent = true;
+        processes[parent].children.push(child);
+    }
+    let all = processes.clone();
+    for (at, process) in processes.iter_mut().enumerate().filter(|(_, process)| !process.has_parent) {
+        process.pid =
+            spawn(scenario, context, (&all, at), group.anchor).map_err(|e| Failure(Doing::Spawn, e))?;
     }
     Ok(processes)
 }
 
+/// Forks a process of the run into the process group.
+fn spawn(
+    scenario: &Scenario,
+    context: Context<'_>,
+    (all, at): (&[Process], usize),
+    group: i32,
+) -> io::Result<i32> {
+    let pid = fork()?;
+    if pid == 0 {
+        run_process(scenario, context, (all, at), group);
+    }
+    // SAFETY: as in TaskGroup::new.
+    unsafe { libc::setpgid(pid, group) };
+    Ok(pid)
+}
+
 /// A process of the run, from fork to exit.
-fn run_process(scenario: &Scenario, context: Context<'_>, tasks: &[usize], group: i32) -> ! {
+fn run_process(scenario: &Scenario, context: Context<'_>, (all, at): (&[Process], usize), group: i32) -> ! {
+    let tasks = &all[at].tasks;
+    // The children of the leader end with it; others outlive their parents, and end with their process group.
+    let at_its_end = if all[at].has_parent { 0 } else { libc::SIGKILL };
     // SAFETY: plain system calls; the set is initialised.
     unsafe {
         libc::setpgid(0, group);
         libc::signal(libc::SIGTERM, libc::SIG_DFL);
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        libc::prctl(libc::PR_SET_PDEATHSIG, at_its_end);
         let set = signal_set();
         libc::sigprocmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
     }
     system::prepare_signals();
+    for &child in &all[at].children {
+        if let Err(error) = spawn(scenario, context, (all, child), group) {
+            context.shared.fail(all[child].tasks[0], Doing::Spawn as u32, error.raw_os_error().unwrap_or(0));
+            exit_now(1);
+        }
+    }
     std::thread::scope(|scope| {
         for &number in &tasks[1..] {
             let started = std::thread::Builder::new()

@@ -12,6 +12,7 @@ mod groups;
 mod handles;
 mod hierarchy;
 mod hotplug;
+mod identity;
 mod leader;
 mod locks;
 mod queues;
@@ -266,9 +267,10 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Exec replaces the whole process, so it needs one of its own.
+/// Exec replaces the whole process, so it needs one of its own. Only root makes processes of other users.
 fn check_possible(scenario: &Scenario) -> Result<(), ExecError> {
     for task in &scenario.tasks {
+        identity::check(task)?;
         let execs = scenario.programs[task.program.index()].ops().contains(&Op::Exec);
         let shares = scenario.tasks.iter().filter(|other| other.process == task.process).count() > 1;
         if execs && shares {

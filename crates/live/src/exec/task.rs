@@ -16,6 +16,7 @@ use super::figures::KernelFigures;
 use super::groups::GroupFiles;
 use super::handles::Handles;
 use super::hotplug;
+use super::identity;
 use super::locks::{self, FileLock};
 use super::queues::{self, HEADER};
 use super::resume;
@@ -116,6 +117,8 @@ impl<'a> RunningTask<'a> {
         if let Some(slice) = spec.slice {
             system::set_own_slice(slice).map_err(|e| Failure(Doing::Policy, e))?;
         }
+        identity::become_user(spec.identity.uid, spec.identity.gid)
+            .map_err(|e| Failure(Doing::Identity, e))?;
         let header = self.context.shared.header();
         let slot = self.context.shared.slot(self.slot);
         slot.tid.store(system::thread_id(), Relaxed);
@@ -509,6 +512,11 @@ impl<'a> RunningTask<'a> {
     pub(super) fn fail(&self, failure: &Failure) {
         let errno = failure.1.raw_os_error().unwrap_or(0);
         self.context.shared.fail(self.slot, failure.0 as u32, errno);
+        // The leader hears of the end of its own children alone.
+        // SAFETY: plain system call; the leader lives until its tasks are gone.
+        unsafe {
+            libc::kill(self.context.shared.header().leader.load(Relaxed).cast_signed(), libc::SIGUSR1);
+        }
     }
 
     /// Leaves this thread's figures in its slot; forked tasks add up in theirs.

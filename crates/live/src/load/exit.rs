@@ -37,6 +37,8 @@ pub(super) const SUB: &str = "BPF sub-scheduler";
 pub(super) fn record(object: &Object, log: &[String], kind: &str) -> ExitRecord {
     let from_log = from_log(log, kind);
     match own_record(object) {
+        // Of several schedulers with one name the log may mean another.
+        Some(own) if own.kind != ExitKind::None && own.kind != from_log.kind => own,
         Some(own) if own.kind != ExitKind::None => ExitRecord {
             message: if own.message.is_empty() { from_log.message } else { own.message },
             reason: if own.reason.is_empty() { from_log.reason } else { own.reason },

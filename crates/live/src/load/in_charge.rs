@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::loader::RunningLoader;
 use super::raw::ProgramCounts;
 use super::subs::{SubEnd, SubObject, Subs};
-use super::{LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, load};
+use super::{LoadError, LoadedScheduler, ProgramReport, SchedulerEnd, SchedulerObject, check_machine, load};
 
 /// A scheduler in charge of this machine with its sub-schedulers; the machine is given back when it is dropped.
 pub(crate) struct InCharge {
@@ -33,11 +33,13 @@ impl InCharge {
         scheduler: &SchedulerObject,
         subs: Vec<(SubObject, PathBuf)>,
     ) -> Result<InCharge, LoadError> {
+        check_machine()?;
+        let subs = Subs::new(subs)?;
         let root = match &scheduler.loader {
             None => Root::Object(Box::new(load(scheduler)?)),
             Some(command) => Root::Loader(Box::new(RunningLoader::start(scheduler, command)?)),
         };
-        let mut loaded = InCharge { subs: Subs::new(subs), root };
+        let mut loaded = InCharge { subs, root };
         loaded.subs.attach_due(DurationNs::ZERO)?;
         Ok(loaded)
     }

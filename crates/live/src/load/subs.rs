@@ -2,19 +2,17 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use schedlab_base::DurationNs;
-use schedlab_bpf::object::Object as File;
+use schedlab_bpf::object::{Object as File, SUB_GROUP};
 use schedlab_trace::{ExitKind, ExitRecord};
 
 use super::attachment::Attachment;
 use super::{LoadError, SchedulerObject, exit, sched_ext};
-
-/// The variable in which an object of sched_ext's own examples keeps the number of its group, and the member of its table for it.
-const GROUP: &str = "sub_cgroup_id";
 
 /// A sub-scheduler to attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,29 +37,49 @@ pub struct SubEnd {
 /// The sub-schedulers of a run; those that are attached are taken out when this is dropped.
 #[derive(Default)]
 pub(super) struct Subs {
-    /// Those to attach, in order of time, each with its number and the directory of its group.
-    waiting: VecDeque<(usize, SubObject, PathBuf)>,
+    /// Those to attach, in order of time.
+    waiting: VecDeque<Waiting>,
     /// Attached ones, in the order in which they were.
     attached: Vec<Attached>,
     ends: Vec<SubEnd>,
 }
 
-struct Attached {
+struct Waiting {
     number: usize,
+    sub: SubObject,
+    /// The directory of its group.
+    place: PathBuf,
+    /// Loaded before the run, which loading would disturb, if its group was there.
+    loaded: Option<Loaded>,
+}
+
+struct Loaded {
     attachment: Attachment,
     /// The number of its group.
     group: u64,
+}
+
+struct Attached {
+    number: usize,
+    loaded: Loaded,
     /// When it was seen to be gone, since the run began.
     left: Option<DurationNs>,
 }
 
 impl Subs {
-    /// All of them, with the directories of their groups.
-    pub(super) fn new(wanted: Vec<(SubObject, PathBuf)>) -> Subs {
+    /// All of them, with the directories of their groups. Those whose groups are there are loaded.
+    ///
+    /// # Errors
+    /// An object that does not load.
+    pub(super) fn new(wanted: Vec<(SubObject, PathBuf)>) -> Result<Subs, LoadError> {
         let ends = vec![SubEnd::default(); wanted.len()];
-        let mut waiting: Vec<_> = wanted.into_iter().zip(0..).map(|((sub, at), n)| (n, sub, at)).collect();
-        waiting.sort_by_key(|(_, sub, _)| sub.at);
-        Subs { waiting: waiting.into(), attached: Vec::new(), ends }
+        let waiting = wanted.into_iter().zip(0..).map(|((sub, place), number)| {
+            let loaded = number_of(&place).ok().map(|group| Loaded::new(&sub.object, group)).transpose()?;
+            Ok(Waiting { number, sub, place, loaded })
+        });
+        let mut waiting = waiting.collect::<Result<Vec<Waiting>, LoadError>>()?;
+        waiting.sort_by_key(|one| one.sub.at);
+        Ok(Subs { waiting: waiting.into(), attached: Vec::new(), ends })
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -70,7 +88,7 @@ impl Subs {
 
     /// When the next one is attached, since the run began.
     pub(super) fn next(&self) -> Option<DurationNs> {
-        self.waiting.front().map(|(_, sub, _)| sub.at)
+        self.waiting.front().map(|one| one.sub.at)
     }
 
     /// Attaches those whose time has come at `elapsed` since the run began. The kernel's refusal is kept for the end of the run.
@@ -79,20 +97,23 @@ impl Subs {
     /// An object that does not load.
     pub(super) fn attach_due(&mut self, elapsed: DurationNs) -> Result<(), LoadError> {
         while self.next().is_some_and(|at| at <= elapsed) {
-            let (number, sub, place) = self.waiting.pop_front().expect("there is a next one");
-            let group = match fs::metadata(&place) {
-                Ok(directory) => directory.ino(),
+            let Waiting { number, sub, place, loaded } =
+                self.waiting.pop_front().expect("there is a next one");
+            let group = match number_of(&place) {
+                Ok(group) => group,
                 Err(error) => {
                     self.ends[number].refused = Some(error.raw_os_error().unwrap_or(libc::ENOENT));
                     continue;
                 }
             };
-            let mut attachment = Attachment::new(&for_group(sub.object, group)?)?;
-            match attachment.attach() {
-                Ok(()) => self.attached.push(Attached { number, attachment, group, left: None }),
+            // A group that was removed and made again has another number.
+            let loaded = loaded.filter(|loaded| loaded.group == group);
+            let mut loaded = loaded.map_or_else(|| Loaded::new(&sub.object, group), Ok)?;
+            match loaded.attachment.attach() {
+                Ok(()) => self.attached.push(Attached { number, loaded, left: None }),
                 Err(failed) => match failed.source.raw_os_error() {
                     Some(errno) => self.ends[number].refused = Some(errno),
-                    None => return Err(attachment.error(failed)),
+                    None => return Err(loaded.attachment.error(failed)),
                 },
             }
         }
@@ -102,7 +123,7 @@ impl Subs {
     /// Looks which are gone, as of `elapsed` since the run began.
     pub(super) fn look(&mut self, elapsed: DurationNs) {
         for sub in &mut self.attached {
-            if sub.left.is_none() && !sched_ext::has_sub(sub.group) {
+            if sub.left.is_none() && !sched_ext::has_sub(sub.loaded.group) {
                 sub.left = Some(elapsed);
             }
         }
@@ -110,7 +131,7 @@ impl Subs {
 
     /// Descriptors that keep them attached.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = RawFd> + '_ {
-        self.attached.iter().flat_map(|sub| sub.attachment.descriptors())
+        self.attached.iter().flat_map(|sub| sub.loaded.attachment.descriptors())
     }
 
     /// Takes them out, the last first, and says what became of each, in the order in which they were given. `elapsed` is the length
@@ -118,10 +139,11 @@ impl Subs {
     pub(super) fn unload(mut self, elapsed: DurationNs) -> Vec<SubEnd> {
         self.look(elapsed);
         for mut sub in std::mem::take(&mut self.attached).into_iter().rev() {
-            sub.attachment.detach();
-            let waited = sched_ext::wait_until_no_sub(sub.group);
-            let log = sub.attachment.kernel_words();
-            let mut exit = exit::record(&sub.attachment.object, &log, exit::SUB);
+            let Loaded { attachment, group } = &mut sub.loaded;
+            attachment.detach();
+            let waited = sched_ext::wait_until_no_sub(*group);
+            let log = attachment.kernel_words();
+            let mut exit = exit::record(&attachment.object, &log, exit::SUB);
             if exit.kind == ExitKind::None {
                 exit.kind = ExitKind::Unreg;
             }
@@ -135,13 +157,24 @@ impl Subs {
     }
 }
 
+impl Loaded {
+    fn new(object: &SchedulerObject, group: u64) -> Result<Loaded, LoadError> {
+        Ok(Loaded { attachment: Attachment::new(&for_group(object.clone(), group)?)?, group })
+    }
+}
+
+/// The kernel's number of the group with this directory.
+fn number_of(place: &Path) -> io::Result<u64> {
+    fs::metadata(place).map(|directory| directory.ino())
+}
+
 /// The object with the number of its group, as its own loader would set it: in its table, and in its variable if it has one.
 fn for_group(mut scheduler: SchedulerObject, group: u64) -> Result<SchedulerObject, LoadError> {
     let mut file = File::parse(&scheduler.name, &scheduler.bytes)?;
     file.choose(scheduler.scheduler.as_deref()).map_err(|error| error.in_file(&scheduler.name))?;
     let table = file.struct_ops().first().map(|table| table.name.clone());
-    let variable = file.variable(GROUP).map(|_| GROUP.to_string());
-    let names = table.into_iter().map(|table| format!("{table}.{GROUP}")).chain(variable);
+    let variable = file.variable(SUB_GROUP).map(|_| SUB_GROUP.to_string());
+    let names = table.into_iter().map(|table| format!("{table}.{SUB_GROUP}")).chain(variable);
     scheduler.settings.extend(names.map(|name| (name, group.to_string())));
     Ok(scheduler)
 }

@@ -117,6 +117,7 @@ impl Loader {
                 self.bpf.detached = self.bpf.attached;
             }
             Held::Timer(number) => self.timers[number].stop(),
+            Held::Watches(number) => self.watches[number].stop(),
             _ => {}
         }
     }
@@ -130,7 +131,8 @@ impl Loader {
             Some(Held::File { .. }) if !writes => Step::Pass(After::Nothing),
             // A counter of the host stands for the timer, and the kernel's timers take no writes. A full one would block the command.
             Some(Held::Timer(_)) if writes => Step::Value(error(libc::EINVAL)),
-            Some(Held::Waitable | Held::Timer(_)) => {
+            Some(Held::Watches(_)) if writes => Step::Value(error(libc::EBADF)),
+            Some(Held::Waitable | Held::Timer(_) | Held::Watches(_)) => {
                 if std::mem::take(&mut self.threads.all[number].looked) || self.never_waits(tracee, fd) {
                     return Step::Pass(After::Nothing);
                 }
@@ -159,7 +161,9 @@ impl Loader {
 
     fn control(&mut self, fd: i32, request: u64) -> Step {
         match self.descriptors.get(fd) {
-            Some(Held::Waitable | Held::Timer(_)) if request == libc::FIONBIO => Step::Pass(After::Nothing),
+            Some(Held::Waitable | Held::Timer(_) | Held::Watches(_)) if request == libc::FIONBIO => {
+                Step::Pass(After::Nothing)
+            }
             _ => Step::Value(error(libc::ENOTTY)),
         }
     }

@@ -16,6 +16,7 @@ use crate::loader::Loader;
 use crate::loader::Pause;
 use crate::threads::{State, Wait};
 use crate::tracee::{Call, Tracee};
+use crate::watches::Watches;
 use schedlab_scx::UserCalls;
 use std::os::unix::fs::FileExt;
 
@@ -52,6 +53,8 @@ pub(crate) enum After {
     Make(Box<Thing>),
     /// The new descriptor is a timer of this clock.
     Timer(u64),
+    /// The new descriptors at this address are the ends of a pair that carries reports of watches.
+    Watches(u64),
     /// The new descriptor is what this one is.
     Copy(i32),
     /// Two new descriptors stand at this address.
@@ -220,6 +223,10 @@ impl Loader {
                 self.timers.push(Timer::new(counter, clock));
                 tracee.finish(call, result)?;
             }
+            After::Watches(place) if result == 0 => {
+                let fd = self.make_watches(tracee, place)?;
+                tracee.finish(call, fd)?;
+            }
             After::Pair(place) if result == 0 => {
                 for at in [place, place + 4] {
                     let fd = tracee.number::<4>(at).map_or(-1, |fd| fd as i32);
@@ -269,6 +276,16 @@ impl Loader {
             let until = Some(self.clock.saturating_add(YIELDED));
             self.threads.all[number].state = State::Waiting { what: Wait::Time, until, expired: 0 };
         }
+    }
+
+    /// A pair of sockets is at this address: the loader reads reports from the first one, whose number this gives. The second one
+    /// stays open in the loader as well, which has no use for it.
+    fn make_watches(&mut self, tracee: Tracee, place: u64) -> std::io::Result<i64> {
+        let [fd, end] = [place, place + 4].map(|at| tracee.number::<4>(at).map_or(-1, |fd| fd as i32));
+        let end = std::fs::File::from(tracee.take_descriptor(self.process(), end)?);
+        self.descriptors.set(fd, Some(Held::Watches(self.watches.len())));
+        self.watches.push(Watches::new(end));
+        Ok(i64::from(fd))
     }
 
     /// A thing of bpf(2) has its descriptor: maps get their memory.

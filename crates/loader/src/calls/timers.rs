@@ -1,5 +1,4 @@
-//! Timers with descriptors (timerfd): event counters of the host that the simulated clock counts up; and watches of files, which
-//! never tell anything, because nothing changes the simulated machine's files.
+//! Timers with descriptors (timerfd): event counters of the host that the simulated clock counts up; and watches of files.
 
 use super::time::{EPOCH, span, timespec};
 use super::{After, Step};
@@ -8,6 +7,9 @@ use crate::descriptors::Held;
 use crate::files::Found;
 use crate::loader::Loader;
 use crate::tracee::{Call, Tracee};
+use crate::watches::Watches;
+use crate::world::Node;
+use schedlab_scx::UserGroup;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -99,10 +101,13 @@ impl Loader {
             libc::SYS_timerfd_create => counter(second, After::Timer(first)),
             libc::SYS_timerfd_settime => self.set_timer(tracee, first as i32, (second, third, fourth)),
             libc::SYS_timerfd_gettime => self.show_timer(tracee, first as i32, second),
-            libc::SYS_inotify_init => counter(0, After::Hold(Held::Waitable)),
-            libc::SYS_inotify_init1 => counter(first, After::Hold(Held::Waitable)),
-            libc::SYS_inotify_add_watch => self.watch_file(tracee, second),
-            libc::SYS_inotify_rm_watch => Step::Value(0),
+            libc::SYS_inotify_init => watches(tracee, 0),
+            libc::SYS_inotify_init1 => watches(tracee, first),
+            libc::SYS_inotify_add_watch => self.watch_file(tracee, (first as i32, second, third as u32)),
+            libc::SYS_inotify_rm_watch => {
+                let ended = self.watches(first as i32).is_some_and(|watches| watches.remove(second as i32));
+                Step::Value(if ended { 0 } else { error(libc::EINVAL) })
+            }
             _ => return None,
         })
     }
@@ -145,15 +150,44 @@ impl Loader {
         Step::Value(tracee.write(at, &shown).map_or(error(libc::EFAULT), |()| 0))
     }
 
-    fn watch_file(&mut self, tracee: Tracee, path: u64) -> Step {
-        let Some(text) = tracee.text(path) else { return Step::Value(error(libc::EFAULT)) };
-        let path = self.files.normal(&text, None);
-        match self.files.find(&path, self.clock) {
-            Found::Nothing(errno) => Step::Value(error(errno)),
-            _ => {
-                self.watches += 1;
-                Step::Value(self.watches)
-            }
+    fn watches(&mut self, fd: i32) -> Option<&mut Watches> {
+        match self.descriptors.get(fd) {
+            Some(Held::Watches(number)) => self.watches.get_mut(*number),
+            _ => None,
         }
     }
+
+    fn watch_file(&mut self, tracee: Tracee, (fd, path, mask): (i32, u64, u32)) -> Step {
+        let Some(text) = tracee.text(path) else { return Step::Value(error(libc::EFAULT)) };
+        let path = self.files.normal(&text, None);
+        let found = self.files.find(&path, self.clock);
+        let Some(watches) = self.watches(fd) else { return Step::Value(error(libc::EINVAL)) };
+        Step::Value(match found {
+            Found::Nothing(errno) => error(errno),
+            Found::World(Node::File(_)) if mask & libc::IN_ONLYDIR != 0 => error(libc::ENOTDIR),
+            _ => i64::from(watches.add(&path, mask)),
+        })
+    }
+
+    /// The groups are these from now on: watches of their folders report what has changed.
+    pub(crate) fn set_groups(&mut self, groups: Vec<UserGroup>) {
+        let changes = self.files.world.groups.set(groups);
+        for change in &changes {
+            self.watches.iter_mut().for_each(|watches| watches.note(change));
+        }
+    }
+
+    /// Hands reports of watches over; true if the loader has something new to read.
+    pub(crate) fn deliver_reports(&mut self) -> bool {
+        let took = |any: bool, watches: &mut Watches| watches.deliver() || any;
+        self.watches.iter_mut().fold(false, took)
+    }
+}
+
+/// A pair of sockets in the place of an instance of inotify, whose flags have the same numbers.
+fn watches(tracee: Tracee, flags: u64) -> Step {
+    let Some(place) = tracee.scratch(&[0; 8]) else { return Step::Value(error(libc::EFAULT)) };
+    let kind = libc::SOCK_SEQPACKET as u64 | flags & (libc::IN_NONBLOCK | libc::IN_CLOEXEC) as u64;
+    let args = [libc::AF_UNIX as u64, kind, 0, place, 0, 0];
+    Step::Replace(Call { nr: libc::SYS_socketpair, args }, After::Watches(place))
 }

@@ -52,6 +52,7 @@ pub fn declarations() -> String {
 pub(crate) fn shown<'a>(prototypes: impl Iterator<Item = &'a str>) -> Btf {
     let mut reader = reader(prototypes);
     reader.read(types::GENERIC_FUNCTIONS);
+    reader.read(types::MARKERS);
     Cpus::declared().for_each(|(_, declaration)| reader.variable(declaration));
     reader.into_builder().finish()
 }

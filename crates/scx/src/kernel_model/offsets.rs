@@ -285,8 +285,10 @@ pub(crate) struct Offsets {
     pub(crate) signal_size: u64,
     pub(crate) signal_live: u64,
     pub(crate) signal_nr_threads: u64,
-    /// `cred`, all zero but the count: everything runs as root.
+    /// Size of `cred`, and where its users and groups are.
     pub(crate) cred_size: u64,
+    pub(crate) cred_uids: [u64; 4],
+    pub(crate) cred_gids: [u64; 4],
     pub(crate) mm_size: u64,
     pub(crate) mm_users: u64,
     pub(crate) mm_owner: u64,
@@ -315,6 +317,8 @@ impl Offsets {
             signal_live: at(btf, "signal_struct", ".live"),
             signal_nr_threads: at(btf, "signal_struct", ".nr_threads"),
             cred_size: size(btf, "cred"),
+            cred_uids: [".uid.val", ".suid.val", ".euid.val", ".fsuid.val"].map(|path| at(btf, "cred", path)),
+            cred_gids: [".gid.val", ".sgid.val", ".egid.val", ".fsgid.val"].map(|path| at(btf, "cred", path)),
             mm_size: size(btf, "mm_struct"),
             mm_users: at(btf, "mm_struct", ".mm_users"),
             mm_owner: at(btf, "mm_struct", ".owner"),

@@ -261,6 +261,13 @@ typedef void (*btf_trace_softirq_raise)(void *data, unsigned int vec_nr);
 long cpuset_write_resmask(void *of, char *buf, u64 nbytes, s64 off);
 ";
 
+/// Functions by whose presence loaders know what the kernel can do: that it has `ops.cgroup_set_bandwidth()`, and that a program of
+/// that callback may sleep.
+pub(super) const MARKERS: &str = "
+void scx_group_set_bandwidth(struct task_group *tg, u64 period_us, u64 quota_us, u64 burst_us);
+void scx_compat_marker_cgroup_set_bandwidth_may_sleep(void);
+";
+
 /// Functions that are not of sched_ext, as loaders look them up.
 pub(super) const GENERIC_FUNCTIONS: &str = "
 void *bpf_arena_alloc_pages(void *p__map, void *addr__ign, u32 page_cnt, int node_id, u64 flags);

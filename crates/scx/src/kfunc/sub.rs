@@ -153,6 +153,8 @@ pub(super) fn kill(
         Err(errno) => return Ok(Err(errno)),
     };
     let message = super::exit::formatted(cx, &form, data)?;
+    // The place of the call is one of the parent's code, not of the child that leaves.
+    cx.env.k.set_site(None);
     cx.env.k.as_sched(child, |k| k.error(ExitKind::ParentKill, message));
     Ok(Ok(()))
 }

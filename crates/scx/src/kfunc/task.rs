@@ -4,8 +4,8 @@ use crate::args::{CgroupArg, Cx, KernelObjects, TaskArg};
 use schedlab_bpf::args::Pointer;
 use schedlab_bpf::maps::Errno;
 use schedlab_bpf::{Fault, GuestAddr};
-use schedlab_sim::GroupIx;
 use schedlab_sim::flags::SCX_OPS_TID_TO_TASK;
+use schedlab_sim::{ENABLER_PID, GroupIx};
 use schedlab_trace::ExitKind;
 
 /// Inode number of the root cgroup.
@@ -44,6 +44,9 @@ pub(super) fn tid_to_task(cx: &mut Cx<'_, '_, '_>, tid: u64) -> Result<Option<Gu
 }
 
 pub(super) fn task_from_pid(cx: &mut Cx<'_, '_, '_>, pid: i32) -> Result<Option<GuestAddr>, Fault> {
+    if pid == ENABLER_PID {
+        return cx.enabler_pointer().map(Some);
+    }
     let task = cx.env.k.task_by_pid(pid);
     cx.task_pointer(task)
 }

@@ -9,6 +9,7 @@
 
 mod beside;
 mod cpus;
+mod creds;
 mod groups;
 mod tasks;
 mod variables;

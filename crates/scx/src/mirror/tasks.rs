@@ -1,12 +1,16 @@
 //! Tasks in guest memory: which task has which slot, and what of a `task_struct` never changes.
 
 use super::beside::{FILES, Mms};
+use super::creds::Creds;
 use super::groups::Groups;
 use super::{Members, kernel_perm};
 use crate::kernel_model::{Offsets, TaskAt};
 use schedlab_base::{CpuId, MAX_TASKS, Nice, OfTask, ROOM_FOR_TASKS, TaskId, TaskTable};
 use schedlab_bpf::{Fault, GuestAddr, Memory, MemoryError};
-use schedlab_sim::{GroupIx, Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID, Writer};
+use schedlab_sim::{
+    ENABLER_COMM, ENABLER_PID, GroupIx, Kernel, MEMBERS, Member, RR_SLICE, RunState, SHELL_PID,
+    USER_SPACE_PID, Writer,
+};
 use schedlab_workload::ProcessId;
 
 /// The signal that a process sends its parent when it ends.
@@ -58,12 +62,14 @@ pub(crate) struct Tasks {
     /// The table of descriptors, and where a `files_struct` points to it.
     fd_table: GuestAddr,
     fdt: u64,
-    /// `cred`, which all tasks share.
-    cred: GuestAddr,
+    creds: Creds,
     /// The groups.
     pub(crate) groups: Groups,
     /// Number of idle tasks, which have the first slots; the shell follows.
     nr_cpus: u32,
+    /// See [`Tasks::enabler`] and [`Tasks::early_loader`].
+    enabler: Option<GuestAddr>,
+    loader: Option<GuestAddr>,
     pid_nr: u64,
     /// Where a `signal_struct` counts the threads of its process, those that live and all, and an `mm_struct` its users.
     live: u64,
@@ -110,7 +116,7 @@ impl Tasks {
         let [all, room] = [MAX_TASKS, ROOM_FOR_TASKS].map(|tasks| stride * u64::from(tasks));
         let base = mem.map_first(all, room, kernel_perm())?;
         let mms = Mms::new(mem, offsets)?;
-        let cred = mem.map(offsets.cred_size, kernel_perm())?;
+        let creds = Creds::new(mem, offsets)?;
         let groups = Groups::new(mem, offsets)?;
         let mut tasks = Tasks {
             at: offsets.task,
@@ -127,10 +133,12 @@ impl Tasks {
             mms,
             fd_table: mem.map(offsets.files.table_size, kernel_perm())?,
             fdt: offsets.files.fdt,
-            cred,
+            creds,
             groups,
             entering: None,
             nr_cpus: nr_cpus as u32,
+            enabler: None,
+            loader: None,
             pid_nr: offsets.pid_nr,
             live: offsets.signal_live,
             nr_threads: offsets.signal_nr_threads,
@@ -163,6 +171,34 @@ impl Tasks {
     /// The shell, parent of all tasks that have none in the run.
     pub(crate) fn shell(&self) -> GuestAddr {
         self.address(self.nr_cpus)
+    }
+
+    /// The kernel thread that enables schedulers, in which `ops.init()` runs. Its record is made when a program first asks for it.
+    ///
+    /// # Errors
+    /// None: slots are mapped.
+    pub(crate) fn enabler(&mut self, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        if let Some(addr) = self.enabler {
+            return Ok(addr);
+        }
+        let addr = self.add_system(mem, ENABLER_COMM, ENABLER_PID);
+        k.show_kernel_thread(&mem.share(addr)?);
+        self.enabler = Some(addr);
+        Ok(addr)
+    }
+
+    /// The scheduler's user space while it has no task yet, as programs find it that it runs.
+    ///
+    /// # Errors
+    /// None: slots are mapped.
+    pub(crate) fn early_loader(&mut self, k: &Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        if let Some(addr) = self.loader {
+            return Ok(addr);
+        }
+        let addr = self.add_system(mem, "loader", USER_SPACE_PID);
+        k.show_shell(&mem.share(addr)?);
+        self.loader = Some(addr);
+        Ok(addr)
     }
 
     /// The saved registers of a task at this address.
@@ -268,9 +304,27 @@ impl Tasks {
             // shell.
             return Ok(self.shell());
         }
+        for elder in self.unknown_elders(task, k) {
+            self.pointer(elder, k, mem)?;
+        }
         let addr = self.add(task, k, mem)?;
         k.show_task(task, mem.share(addr)?);
         Ok(addr)
+    }
+
+    /// The tasks that a new one points to, its leader and its parent, and those that they point to, as far as programs do not
+    /// know them yet; the eldest first.
+    fn unknown_elders(&self, task: TaskId, k: &Kernel) -> Vec<TaskId> {
+        let elder = |of: &TaskId| {
+            let entry = k.lasting(*of)?;
+            let leader = k.task_by_pid(entry.tgid).filter(|leader| *leader != *of);
+            let next = leader.or(entry.parent)?;
+            let lives = k.lasting(next).is_some_and(|next| next.state != RunState::Dead);
+            (lives && self.known(next).is_none()).then_some(next)
+        };
+        let mut line: Vec<TaskId> = std::iter::successors(elder(&task), elder).collect();
+        line.reverse();
+        line
     }
 
     /// A known task follows the kernel from now on, which it did not while it belonged to another scheduler.
@@ -329,7 +383,10 @@ impl Tasks {
         let (slice, jiffies) = (k.fair_slice(task.id), RR_SLICE.0 / k.machine().tick_period().0);
         let group = k.task_group(task.id);
         let (task_group, css_set) = self.groups.of_tasks(group);
+        let cred = self.creds.of(task.uid, task.gid, mem)?;
         let mut object = Members(mem.slice_mut(addr, at.size)?);
+        object.u64(at.cred, cred.0);
+        object.u64(at.real_cred, cred.0);
         object.u64(at.cgroups, css_set.0);
         object.u64(at.sched_task_group, task_group.0);
         // `set_task_rq()`: each group on the way to the root is an entity.
@@ -384,8 +441,8 @@ impl Tasks {
         object.u64(at.thread_pid, addr.offset(self.pid).0);
         object.u64(at.signal, addr.offset(self.signal).0);
         object.u64(at.stack, addr.offset(self.regs).0);
-        object.u64(at.cred, self.cred.0);
-        object.u64(at.real_cred, self.cred.0);
+        object.u64(at.cred, self.creds.root.0);
+        object.u64(at.real_cred, self.creds.root.0);
         let (task_group, css_set) = self.groups.of_tasks(GroupIx::ROOT);
         object.u64(at.cgroups, css_set.0);
         object.u64(at.sched_task_group, task_group.0);
@@ -395,7 +452,7 @@ impl Tasks {
         Ok(())
     }
 
-    fn add_system(&mut self, mem: &mut Memory, name: &str, pid: i32) {
+    fn add_system(&mut self, mem: &mut Memory, name: &str, pid: i32) -> GuestAddr {
         let slot = self.claim(SYSTEM).expect("the system's tasks have room");
         let addr = self.address(slot);
         let at = self.at;
@@ -406,6 +463,7 @@ impl Tasks {
         let first = self.base.0;
         object.u64(at.parent, first);
         object.u64(at.real_parent, first);
+        addr
     }
 
     /// Hands the idle tasks and the shell to the kernel, which keeps them from now on.

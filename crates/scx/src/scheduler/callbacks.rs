@@ -2,6 +2,7 @@
 
 use super::{BpfScheduler, TurnKind};
 use crate::join::TASK_PT_REGS;
+use crate::state::Outside;
 use schedlab_base::{CpuId, CpuMask, DurationNs, TaskId, TimeNs, Weight};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::insn::{Insn, op};
@@ -103,7 +104,9 @@ impl SchedExt for BpfScheduler {
             let r0 = self.run(k, func, OpKind::Init, &[]);
             Self::outcome(r0)?;
         }
+        self.state.outside = Some(Outside::Enabler);
         let r0 = self.call(k, OpKind::Init, &[]);
+        self.state.outside = None;
         Self::outcome(r0)?;
         self.state.initialized = self.ops[OpKind::Init as usize].is_some();
         Ok(())

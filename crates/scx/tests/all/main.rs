@@ -3,6 +3,7 @@
 mod common;
 
 mod groups;
+mod identity;
 mod kernel;
 mod lines;
 mod load;

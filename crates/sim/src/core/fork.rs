@@ -29,8 +29,9 @@ impl<S: SchedExt> Sim<S> {
         }
         task.tgid = self.k.leader_pid(task.process, task.pid);
         if task.tgid != task.pid {
-            // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling.
-            task.parent = parent.and_then(|maker| self.k.task(maker).parent);
+            // CLONE_THREAD: a thread is no child of the one that makes it, but its sibling. Its process made it, or the shell did.
+            let process = parent.or_else(|| self.k.task_by_pid(task.tgid));
+            task.parent = process.and_then(|process| self.k.task(process).parent);
         }
         task.class = self.k.class_of(task.policy);
         self.k.tasks.insert(task);
@@ -41,7 +42,9 @@ impl<S: SchedExt> Sim<S> {
         }
         self.k.live_tasks += 1;
         self.enter_group(id);
-        self.k.emit(EventKind::Fork { parent, child: id });
+        // A process that the run begins with counts as one of the start, not as a child that the workload forks.
+        let forks = parent.filter(|_| !self.k.in_setup());
+        self.k.emit(EventKind::Fork { parent: forks, child: id });
         self.k.tell_priority(id);
         self.init_forked(id);
         self.trace(TracePointKind::SchedProcessFork, || TracePoint::SchedProcessFork { parent, child: id });

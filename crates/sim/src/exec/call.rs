@@ -432,6 +432,8 @@ fn fork<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, program: ProgramId) -> Opti
         working_set_kib: child.working_set_kib,
         group: parent.group,
         kernel_thread: false,
+        uid: parent.uid,
+        gid: parent.gid,
         exec,
     };
     let parent = state(sim, task);

@@ -45,7 +45,11 @@ fn exited<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) {
         sim.exec.foreground -= 1;
     }
     locks::exited(sim, task);
-    let pid = sim.k.task(task).pid;
+    let (pid, tgid) = (sim.k.task(task).pid, sim.k.task(task).tgid);
+    if pid != tgid {
+        // The parent of a process hears of no thread.
+        return;
+    }
     let parent = sim.k.task(task).parent.filter(|&parent| sim.k.get_task(parent).is_some());
     let Some(parent) = parent else { return };
     let exec = state(sim, parent);

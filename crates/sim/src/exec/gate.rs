@@ -31,8 +31,10 @@ const STREAM: u64 = 0x6761_7465;
 pub(crate) struct Gate {
     /// What the leader forks, in order: the one that measures, the anchor of the group, the first task of each process.
     births: Vec<TaskId>,
-    /// Of each of the workload's tasks, the next thread of its process, which it makes.
-    next_thread: Vec<Option<TaskId>>,
+    /// Of each of the workload's tasks that leads a process, what it makes first: a process of which it is the parent, or a thread.
+    first_made: Vec<Option<TaskId>>,
+    /// Of each of the workload's tasks, what the one that makes it makes next.
+    next_made: Vec<Option<TaskId>>,
     /// The workload's tasks that have not come yet.
     missing: u32,
     /// From the scheduler's attachment to the beginning of all this.
@@ -46,17 +48,29 @@ impl Gate {
     /// `end` start.
     fn new(scenario: &Scenario, (own, end): (u32, u32), seed: u64) -> Gate {
         let mut births: Vec<TaskId> = (end - STARTERS as u32 + 2..end).map(TaskId).collect();
-        let mut next_thread = vec![None; own as usize];
-        let mut last: BTreeMap<_, u32> = BTreeMap::new();
-        for (number, task) in (0..own).zip(&scenario.tasks) {
-            match last.insert(task.process, number) {
-                None => births.push(TaskId(number)),
-                Some(before) => next_thread[before as usize] = Some(TaskId(number)),
+        let parents = scenario.parents();
+        let mut leaders: BTreeMap<_, usize> = BTreeMap::new();
+        let (mut children, mut threads) = (Vec::new(), Vec::new());
+        for (number, task) in scenario.tasks.iter().enumerate().take(own as usize) {
+            match (leaders.entry(task.process).or_insert(number), parents.get(&number)) {
+                (leader, _) if *leader != number => threads.push((*leader, number)),
+                (_, Some(parent)) => children.push((*parent, number)),
+                _ => births.push(TaskId(number as u32)),
+            }
+        }
+        let mut first_made = vec![None; own as usize];
+        let mut next_made = vec![None; own as usize];
+        let mut last: BTreeMap<usize, usize> = BTreeMap::new();
+        // As in the real arm a process is forked while it has one thread.
+        for (maker, made) in children.into_iter().chain(threads) {
+            match last.insert(maker, made) {
+                None => first_made[maker] = Some(TaskId(made as u32)),
+                Some(before) => next_made[before] = Some(TaskId(made as u32)),
             }
         }
         let mut prng = Prng::stream(seed, STREAM);
         let delay = DurationNs(prng.below(LONGEST_TICK.0));
-        Gate { births, next_thread, missing: own, delay, prng }
+        Gate { births, first_made, next_made, missing: own, delay, prng }
     }
 }
 
@@ -96,6 +110,7 @@ pub(crate) fn prepare<S: SchedExt>(sim: &mut Sim<S>, own: u32, seed: u64) {
 fn make<S: SchedExt>(sim: &mut Sim<S>, id: TaskId, parent: Option<TaskId>) {
     let spec = sim.spec_of(id.0 as usize);
     sim.fork_as(id, parent, spec);
+    sim.count_child(id);
 }
 
 /// The leader continues, or the command.
@@ -149,20 +164,19 @@ fn sleep<S: SchedExt>(sim: &mut Sim<S>, cpu: CpuId, task: TaskId, (until, then):
     Step::Blocked
 }
 
-/// A new task makes the next thread of its process, if it is the first one, then prepares itself: its memory, its name, its
+/// A new task makes its processes' and its own threads, if it leads a process, then prepares itself: its memory, its name, its
 /// attributes. What is not the workload's does neither, nor does it wait.
 pub(super) fn arrive<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> Option<Step> {
     let gate = sim.exec.gate.as_ref()?;
-    let next = *gate.next_thread.get(task.0 as usize)?;
-    let is_first = gate.births.contains(&task);
-    Some(prepare_or_clone(sim, task, next.filter(|_| is_first)))
+    let next = *gate.first_made.get(task.0 as usize)?;
+    Some(prepare_or_clone(sim, task, next))
 }
 
-/// The first task of a process has paid for its thread `made`.
+/// The first task of a process has paid for `made`, a thread or a child.
 pub(super) fn clone_thread<S: SchedExt>(sim: &mut Sim<S>, task: TaskId, made: TaskId) -> Option<Step> {
     make(sim, made, Some(task));
     let gate = sim.exec.gate.as_ref();
-    let next = gate.and_then(|gate| gate.next_thread[made.0 as usize]);
+    let next = gate.and_then(|gate| gate.next_made[made.0 as usize]);
     Some(prepare_or_clone(sim, task, next))
 }
 
@@ -229,7 +243,17 @@ fn tell<S: SchedExt>(sim: &mut Sim<S>, task: TaskId) -> bool {
     state.is_blocked() && !sim.k.is_own_thread(task)
 }
 
-impl<S> Sim<S> {
+impl<S: SchedExt> Sim<S> {
+    /// A process that has been made is a child of the one that the scenario names, if it names one.
+    pub(crate) fn count_child(&mut self, child: TaskId) {
+        if self.exec.scenario.tasks[child.0 as usize].identity.parent.is_none() {
+            return;
+        }
+        if let Some(parent) = self.k.task(child).parent.filter(|parent| self.k.get_task(*parent).is_some()) {
+            state(self, parent).children += 1;
+        }
+    }
+
     /// What the scenario says of a task at the start.
     pub(crate) fn spec_of(&mut self, number: usize) -> NewTask {
         let task = self.exec.scenario.tasks[number].clone();
@@ -245,6 +269,8 @@ impl<S> Sim<S> {
             working_set_kib: task.working_set_kib,
             group,
             kernel_thread: task.kernel_thread,
+            uid: task.identity.uid,
+            gid: task.identity.gid,
             exec: self.exec.start_task(number),
             name: task.name,
         }

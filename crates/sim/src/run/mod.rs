@@ -349,12 +349,14 @@ impl<S: SchedExt> Sim<S> {
             exec::settle(self);
         }
         let all = self.exec.scenario.tasks.len();
+        let parents = self.exec.scenario.parents();
         for number in 0..if gate_seed.is_some() { 0 } else { all } {
             if self.k.stop.is_raised() {
                 break;
             }
             let spec = self.spec_of(number);
-            self.fork(None, spec);
+            let child = self.fork(parents.get(&number).map(|parent| TaskId(*parent as u32)), spec);
+            self.count_child(child);
         }
         if let Some(seed) = gate_seed {
             exec::prepare(self, own, seed);

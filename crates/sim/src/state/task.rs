@@ -29,6 +29,13 @@ pub const USER_SPACE_PID: i32 = 4_000_000;
 /// The pid of the shell that started the run's tasks; it is no task of the run.
 pub const SHELL_PID: i32 = 1000;
 
+/// The pid of the kernel thread that enables schedulers (`scx_enable()`), which is no task of the run. Chosen: the first scheduler's
+/// loader has it made, after the machine has booted.
+pub const ENABLER_PID: i32 = 999;
+
+/// The thread's name, as far as a `comm` takes it.
+pub const ENABLER_COMM: &str = "scx_enable_help";
+
 /// Where a task is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunState {
@@ -203,6 +210,10 @@ pub struct Task {
     pub pid: i32,
     /// `tgid`: the pid of its process's first thread.
     pub tgid: i32,
+    /// `cred->uid`, and all others of its kind.
+    pub uid: u32,
+    /// `cred->gid`, and all others of its kind.
+    pub gid: u32,
     /// `comm`, NUL padded.
     pub comm: [u8; 16],
     /// Which task created its process, when that is one of the run.
@@ -241,6 +252,10 @@ pub struct NewTask {
     pub group: GroupIx,
     /// A thread of the kernel, which has no address space.
     pub kernel_thread: bool,
+    /// User and group of users.
+    pub uid: u32,
+    /// See `uid`.
+    pub gid: u32,
     /// The executor's part.
     pub exec: TaskExec,
 }
@@ -272,6 +287,8 @@ impl Task {
             pid,
             tgid: pid,
             comm: comm_of(&spec.name),
+            uid: spec.uid,
+            gid: spec.gid,
             process: spec.process,
             group: spec.group,
             sched: SchedIx::ROOT,

@@ -8,9 +8,9 @@ use crate::common::Minimal;
 use schedlab_base::{DurationNs, Machine, Policy, Prng};
 use schedlab_sim::{Class, Config, run};
 use schedlab_workload::{
-    BarrierId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, LockId, LockKind, Op, PollId, PollKind,
-    PollSet, ProcessId, Program, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskSpec, TimerSlot,
-    Watched,
+    BarrierId, Channel, ChannelId, ChannelKind, Disk, DiskId, End, Identity, LockId, LockKind, Op, PollId,
+    PollKind, PollSet, ProcessId, Program, ProgramId, Scenario, SemId, SemKind, Semaphore, TaskSpec,
+    TimerSlot, Watched,
 };
 
 const KINDS: [ChannelKind; 5] =
@@ -106,6 +106,7 @@ fn random_scenario(seed: u64) -> Scenario {
             background: false,
             group: None,
             kernel_thread: false,
+            identity: Identity::default(),
         });
     }
     scenario

@@ -2,6 +2,7 @@
 
 use schedlab_base::{Better, DurationNs, Nice, Policy};
 
+use crate::identity::Identity;
 use crate::measure::{CounterId, Formula, MetricSpec, SeriesSpec, SpanId};
 use crate::program::{
     BarrierId, ChannelId, CondId, DiskId, ListenerId, LockId, PollId, Program, ProgramBuilder, ProgramId,
@@ -125,6 +126,7 @@ impl Draft {
             background: false,
             group: None,
             kernel_thread: false,
+            identity: Identity::default(),
         });
         self.scenario.tasks.last_mut().expect("just pushed")
     }

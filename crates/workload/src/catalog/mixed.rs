@@ -5,6 +5,7 @@ use schedlab_base::{Better, CpuId, CpuMask, DurationNs, Nice, Policy};
 
 use super::WorkloadInfo;
 use super::params::{CatalogError, ParamInfo, ParamKind, Params};
+use crate::identity::Identity;
 use crate::measure::{CounterId, Formula, MetricSpec};
 use crate::program::{Amount, ChangeId, Op, ProgramBuilder, ProgramId, TaskRef};
 use crate::scenario::{Attribute, End, ProcessId, Scenario, TaskSpec};
@@ -111,6 +112,7 @@ fn task(scenario: &mut Scenario, name: String, program: ProgramId) -> &mut TaskS
         background: false,
         group: None,
         kernel_thread: false,
+        identity: Identity::default(),
     });
     scenario.tasks.last_mut().expect("just pushed")
 }

@@ -3,6 +3,7 @@
 
 mod goals;
 mod groups;
+mod identity;
 mod metrics;
 mod program;
 mod write;
@@ -16,6 +17,7 @@ use std::fmt;
 use toml::Spanned;
 
 use crate::group::GroupChange;
+use crate::identity::Identity;
 use crate::measure::{CounterId, SpanId};
 use crate::program::{
     BarrierId, ChangeId, ChannelId, CondId, DiskId, GroupChangeId, GroupId, ListenerId, LockId, PollId,
@@ -156,6 +158,9 @@ struct TaskSection {
     background: bool,
     #[serde(default)]
     kernel_thread: bool,
+    uid: Option<i64>,
+    gid: Option<i64>,
+    parent: Option<String>,
 }
 
 impl TaskSection {
@@ -236,6 +241,7 @@ fn build(file: &File) -> Outcome<Scenario> {
     scenario.changes.clone_from(&names.changes);
     scenario.group_changes.clone_from(&names.group_changes);
     add_tasks(file, &mut scenario, &names)?;
+    identity::add(&file.tasks, &mut scenario, &names)?;
     if let Some(program) = timed {
         add_changer(&mut scenario, program);
     }
@@ -444,6 +450,7 @@ fn add_tasks(file: &File, scenario: &mut Scenario, names: &Names) -> Outcome<()>
                 background: task.background,
                 group,
                 kernel_thread: task.kernel_thread,
+                identity: Identity::default(),
             });
         }
     }
@@ -471,6 +478,7 @@ fn add_changer(scenario: &mut Scenario, program: Program) {
         background: true,
         group: None,
         kernel_thread: false,
+        identity: Identity::default(),
     });
 }
 

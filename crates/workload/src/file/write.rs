@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::{groups, policy_text};
 use crate::group::{DEFAULT_WEIGHT, GroupSettings, GroupSpec};
+use crate::identity::Identity;
 use crate::program::{
     Amount, BarrierId, ChannelId, CondId, DiskId, GroupId, ListenerId, LockId, Op, PollId, ProgramId, SemId,
     WordId,
@@ -363,6 +364,16 @@ fn task_entry(scenario: &Scenario, task: &TaskSpec) -> String {
     }
     if task.kernel_thread {
         line("kernel_thread", "true".to_string());
+    }
+    let Identity { uid, gid, parent } = task.identity;
+    // A process without ids of its own has its parent's.
+    for (key, id) in [("uid", uid), ("gid", gid)] {
+        if id != 0 || parent.is_some() {
+            line(key, id.to_string());
+        }
+    }
+    if let Some(parent) = parent {
+        line("parent", quoted(&scenario.tasks[parent.index()].name));
     }
     text
 }

@@ -1,11 +1,11 @@
 //! Events of a phase, in order.
 
-use super::memory;
 use super::version::EVENTS_OF_HEAD;
 use super::{
     Amount, BTreeMap, BarrierId, DurationNs, Node, Op, Outcome, Shared, TimerSlot, Value, Version, fault,
     integer, micros, object, text,
 };
+use super::{identity, memory};
 use crate::program::MAX_TIMERS;
 
 /// Events that are modelled, for messages.
@@ -233,7 +233,7 @@ impl Reader<'_> {
 /// Refuses a key that is no event.
 fn unknown(key: &str, node: &Node, path: &str) -> Outcome<()> {
     let first = key.trim_end_matches(|c: char| c.is_ascii_digit());
-    if first != key && SETTINGS.contains(&first) {
+    if first != key && (SETTINGS.contains(&first) || identity::KEYS.contains(&first)) {
         let text = format!(
             "'{first}' stands twice; workgen renames the second one to '{key}', which rt-app does not read; \
              remove one"

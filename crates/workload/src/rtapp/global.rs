@@ -36,7 +36,7 @@ impl Default for Global {
     }
 }
 
-fn boolean(node: &Node, path: &str) -> Outcome<bool> {
+pub(super) fn boolean(node: &Node, path: &str) -> Outcome<bool> {
     match node.value {
         Value::Bool(value) => Ok(value),
         _ => fault(node, path, "true or false is expected"),

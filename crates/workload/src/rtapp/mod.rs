@@ -8,6 +8,7 @@
 
 mod events;
 mod global;
+mod identity;
 mod json;
 mod memory;
 mod phases;
@@ -22,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::group::check_path;
+use crate::identity::Identity;
 use crate::measure::{CounterId, Formula, MetricSpec, SpanId};
 use crate::program::{
     Amount, BarrierId, ChangeId, CondId, GroupId, LockId, Op, Program, ProgramBuilder, ProgramId, SemId,
@@ -380,6 +382,7 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
     for (number, (name, _)) in entries.iter().enumerate() {
         shared.programs.insert(name.clone(), ProgramId(number as u32));
     }
+    let mut instances = Vec::new();
     for (number, (name, node)) in entries.iter().enumerate() {
         let path = format!("tasks.{name}");
         let settings = settings(shared, node, &path, default_policy)?;
@@ -400,10 +403,12 @@ fn read_tasks(shared: &mut Shared, tasks: &Node, default_policy: Named) -> Outco
                 background: false,
                 group: settings.group,
                 kernel_thread: false,
+                identity: Identity::default(),
             });
         }
+        instances.push(settings.instances);
     }
-    Ok(())
+    identity::read(shared, tasks, &instances)
 }
 
 fn settings(shared: &mut Shared, node: &Node, path: &str, default_policy: Named) -> Outcome<Settings> {
@@ -547,7 +552,9 @@ fn task_program(
     let entries = object(node, path)?;
     let phases = entries.iter().find(|(key, _)| key == "phases").map(|(_, node)| node);
     // Beside phases `runtime` is a parameter alone.
-    let is_setting = |key: &str| TASK_KEYS.contains(&key) || key == "runtime" && phases.is_some();
+    let is_setting = |key: &str| {
+        TASK_KEYS.contains(&key) || identity::KEYS.contains(&key) || key == "runtime" && phases.is_some()
+    };
     let mut events: Vec<&(String, Node)> = entries.iter().filter(|(key, _)| !is_setting(key)).collect();
     let alone = phases.is_none() && !entries.iter().any(|(key, _)| events::is_event(key));
     for (key, node) in entries.iter().filter(|(key, _)| !is_setting(key)) {

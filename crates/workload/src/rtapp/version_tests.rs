@@ -196,7 +196,8 @@ fn keys_of_the_page() -> BTreeSet<String> {
 #[test]
 fn the_page_has_the_keys_that_are_read() {
     let page = keys_of_the_page();
-    let lists = [TASK_KEYS, global::KEYS, global::IGNORED_GLOBAL, version::KEYS_OF_HEAD].concat();
+    let lists =
+        [TASK_KEYS, global::KEYS, global::IGNORED_GLOBAL, version::KEYS_OF_HEAD, identity::KEYS].concat();
     // Keys of our own: those of rt-app's first versions, which no version reads.
     let old = ["exec", "logsize", "frag"];
     let ours: BTreeSet<&str> =

@@ -278,8 +278,9 @@ impl<S: SchedExt> Sim<S> {
     /// Adds to the message of an ejection which line of which program is at fault, where a call of a program is.
     fn name_source(&mut self) {
         let Some(exit) = self.k.sched.exit.as_mut().filter(|exit| exit.kind.is_ejection()) else { return };
-        let place = exit.site.take().zip(self.ops.as_ref()).and_then(|(site, ops)| ops.source(site));
-        if let Some(place) = place {
+        let site = exit.site.take().zip(self.ops.as_mut());
+        let place = site.and_then(|(site, root)| object_at_hand(root, &self.k).source(site));
+        if let (Some(place), Some(exit)) = (place, self.k.sched.exit.as_mut()) {
             exit.message = cut_message(format!("{}; {place}", exit.message));
         }
     }

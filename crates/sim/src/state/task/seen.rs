@@ -535,6 +535,12 @@ impl Kernel {
         entry.set_curr(entry.curr);
     }
 
+    /// Programs see a kernel thread that is no task of the run at `record`, which is all zero.
+    pub fn show_kernel_thread(&self, record: &Shared<TASK_BYTES>) {
+        self.show_shell(record);
+        record.set(FLAGS, PF_KTHREAD);
+    }
+
     /// Programs see the shell at `record`, which is all zero.
     pub fn show_shell(&self, record: &Shared<TASK_BYTES>) {
         show_system_task(record, &CpuMask::first(self.cpus.len()));

@@ -4,7 +4,9 @@
 use schedlab_base::{CpuId, CpuMask, DsqId, DurationNs, Machine, Nice, Policy, TaskId};
 use schedlab_sim::flags::*;
 use schedlab_sim::{Class, Config, Kernel, OpKind, OpsInfo, OpsSet, RunResult, SchedExt, run};
-use schedlab_workload::{Amount, End, Op, ProcessId, Program, ProgramBuilder, ProgramId, Scenario, TaskSpec};
+use schedlab_workload::{
+    Amount, End, Identity, Op, ProcessId, Program, ProgramBuilder, ProgramId, Scenario, TaskSpec,
+};
 
 pub const SHARED: DsqId = DsqId(0);
 
@@ -238,6 +240,7 @@ pub fn task(name: &str, program: u32, process: u32) -> TaskSpec {
         background: false,
         group: None,
         kernel_thread: false,
+        identity: Identity::default(),
     }
 }
 
