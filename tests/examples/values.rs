@@ -3,6 +3,7 @@
 //!     cargo run -p schedlab-tests --example values                       the simulator against what is kept
 //!     cargo run -p schedlab-tests --example values -- --renew            asks the stock kernel, in two boots of a VM
 //!     cargo run -p schedlab-tests --example values -- --renew VMLINUZ    asks that kernel
+//!     cargo run -p schedlab-tests --example values -- --tree             asks the stock kernel about groups alone
 //!
 //! Answers go to `tests/values/RELEASE.txt`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for the terminal")]
@@ -22,10 +23,11 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let done = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["inside"] => inside(),
-        ["--renew"] => renew(None),
-        ["--renew", kernel] => renew(Some(kernel)),
+        ["--renew"] => renew(None, false),
+        ["--renew", kernel] => renew(Some(kernel), false),
+        ["--tree"] => renew(None, true),
         [] => compare(),
-        _ => Err("values [--renew [VMLINUZ]]".to_string()),
+        _ => Err("values [--renew [VMLINUZ] | --tree]".to_string()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -38,9 +40,9 @@ fn main() -> ExitCode {
 
 /// In the VM: runs each object, and prints what it found as `SHEET PAGE QUESTION ASKED VALUE`.
 fn inside() -> Result<(), String> {
-    let scenario = values::script();
     println!("release {}", std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim());
     for (number, sheet) in Sheet::all().iter().enumerate() {
+        let scenario = values::script(sheet);
         let Ok(bytes) = std::fs::read(format!("/{number}.bpf.o")) else { continue };
         let object = SchedulerObject { name: format!("values{number}"), bytes, ..SchedulerObject::default() };
         let plan = RunPlan {
@@ -85,7 +87,8 @@ fn objects(sheets: &[Sheet]) -> Result<Vec<Vec<u8>>, String> {
     made
 }
 
-fn renew(kernel: Option<&str>) -> Result<(), String> {
+/// Asks a kernel everything, or about groups alone, which leaves the other answers as they are.
+fn renew(kernel: Option<&str>, tree: bool) -> Result<(), String> {
     let kernel: KernelImage = match kernel {
         None => kernel_image::find_or_fetch(&mut |_| {}).map_err(|error| error.to_string())?,
         Some(path) => kernel_image::from_path(path.as_ref()).map_err(|error| error.to_string())?,
@@ -96,8 +99,8 @@ fn renew(kernel: Option<&str>) -> Result<(), String> {
     for _ in 0..2 {
         let mut job = VmJob::new(kernel.clone(), vec!["inside".to_string()]);
         job.cpus = 2;
-        job.files =
-            objects.iter().enumerate().map(|(n, bytes)| (format!("/{n}.bpf.o"), bytes.clone())).collect();
+        let asked = objects.iter().enumerate().filter(|(n, _)| !tree || sheets[*n].has_groups());
+        job.files = asked.map(|(n, bytes)| (format!("/{n}.bpf.o"), bytes.clone())).collect();
         job.timeout = Duration::from_secs(1800);
         job.accelerator = Accelerator::default();
         let output = vm::run(&job, &mut |line| eprintln!("{line}")).map_err(|error| error.to_string())?;
@@ -107,9 +110,13 @@ fn renew(kernel: Option<&str>) -> Result<(), String> {
         runs.entry(release).or_default().push(answers);
     }
     for (release, runs) in runs {
-        let kept = Kept::of_runs(&runs);
+        let mut kept = Kept::of_runs(&runs);
         let version: String = release.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         let path = values::folder().join(format!("{version}.txt"));
+        if tree {
+            let before = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+            kept = Kept::from_text(&before).with(kept);
+        }
         std::fs::write(&path, kept.to_text()).map_err(|error| error.to_string())?;
         assert_eq!(Kept::from_text(&kept.to_text()), kept, "the text is read as it was written");
         println!("{}: {} values", path.display(), kept.count());
@@ -142,7 +149,11 @@ fn compare() -> Result<(), String> {
     for (version, kept) in values::all_kept() {
         let machine = values::machine(&version);
         let mut answers = Answers::new();
-        for (sheet, object) in sheets.iter().zip(&objects) {
+        let asked = sheets
+            .iter()
+            .zip(&objects)
+            .filter(|(sheet, _)| !sheet.has_groups() || kept.knows(&sheet.site.name));
+        for (sheet, object) in asked {
             match values::simulated(sheet, object, &machine) {
                 Ok(found) => answers.extend(found),
                 Err(why) => println!("{version} {}: {why}", sheet.site.name),

@@ -27,7 +27,12 @@ fn the_simulator_says_what_kernels_said() {
         assert!(kept.count() >= AT_LEAST, "{version}: {} values are kept", kept.count());
         let machine = values::machine(&version);
         let mut answers = Answers::new();
-        for (sheet, object) in sheets.iter().zip(&objects) {
+        // The tree of groups was asked of some kernels alone.
+        let asked = sheets
+            .iter()
+            .zip(&objects)
+            .filter(|(sheet, _)| !sheet.has_groups() || kept.knows(&sheet.site.name));
+        for (sheet, object) in asked {
             let found = values::simulated(sheet, object, &machine);
             answers.extend(found.unwrap_or_else(|why| panic!("{version}: {}: {why}", sheet.site.name)));
         }

@@ -36,6 +36,15 @@ pub enum Work<'a> {
     Command(Invocation<'a>),
 }
 
+impl<'a> Work<'a> {
+    fn stage(self) -> Result<Option<Stage<'a>>, ExecError> {
+        match self {
+            Work::Scenario(scenario) => Stage::set(scenario).map(Some),
+            Work::Command(_) => Ok(None),
+        }
+    }
+}
+
 /// One run.
 #[derive(Clone, Debug)]
 pub struct RunPlan<'a> {
@@ -156,10 +165,7 @@ pub fn run_inspected(
     inspect: &mut dyn FnMut(&LoadedScheduler),
 ) -> Result<RunResult, RunError> {
     let log = KernelLog::from_now().ok();
-    let stage = match plan.work {
-        Work::Scenario(scenario) => Some(Stage::set(scenario)?),
-        Work::Command(_) => None,
-    };
+    let stage = plan.work.stage()?;
     let (observer, not_observed) = match plan.observe.then(Observer::start) {
         None => (None, None),
         Some(Ok(Some(observer))) => (Some(observer), None),
@@ -201,9 +207,7 @@ pub fn run_inspected(
         result.recording = Some(recording.map_err(RunError::NotKept)?);
     }
     if let Some(watcher) = watcher {
-        let mut waits = watcher.read(result.elapsed);
-        name_tasks(&mut waits, &result.thread_names);
-        result.waits = Some(waits);
+        result.waits = Some(with_names(watcher.read(result.elapsed), &result.thread_names));
     }
     result.not_observed = not_observed;
     if let Some(loaded) = loaded {
@@ -235,13 +239,14 @@ fn with_places(subs: &[SubObject], stage: Option<&Stage<'_>>) -> Vec<(SubObject,
 }
 
 /// Gives the tasks of a workload their names in it.
-fn name_tasks(waits: &mut Waits, names: &[(i32, String)]) {
+fn with_names(mut waits: Waits, names: &[(i32, String)]) -> Waits {
     let parties = waits.pairs.iter_mut().flat_map(|pair| [&mut pair.requester, &mut pair.provider]);
     for party in parties {
         if let Some((_, name)) = names.iter().find(|(thread, _)| *thread == party.thread) {
             party.name.clone_from(name);
         }
     }
+    waits
 }
 
 /// Who watches a workload from its leader.

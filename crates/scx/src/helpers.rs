@@ -185,7 +185,7 @@ impl Join<'_> {
     /// The group of the current task; the root's for an idle task.
     fn current_group(&self) -> GroupIx {
         let task = self.k.ctx().current.and_then(|task| self.k.lasting(task));
-        task.map_or(GroupIx::ROOT, |task| task.group)
+        task.map_or(GroupIx::ROOT, |task| self.state.tasks.entering(task.id).unwrap_or(task.group))
     }
 
     fn group_id(&self, group: GroupIx) -> u64 {

@@ -340,7 +340,7 @@ pub(super) fn is_about_task(question: &Question) -> bool {
 }
 
 /// The rows of a table, split at the bars.
-fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
+pub(super) fn rows(table: &'static str) -> impl Iterator<Item = Vec<&'static str>> {
     table.lines().filter(|line| line.contains(" | ")).map(|line| line.split(" | ").collect())
 }
 
@@ -349,7 +349,7 @@ fn call(row: Vec<&'static str>) -> Question {
 }
 
 /// A question that needs the kernel functions whose names its expression has.
-fn question(name: &str, expression: String) -> Question {
+pub(super) fn question(name: &str, expression: String) -> Question {
     let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
     let known = |name: &&str| schedlab_scx::prototypes().any(|one| prototype_name(one) == *name);
     let mut needed: Vec<&str> = expression.split(word).filter(known).collect();

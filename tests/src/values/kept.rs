@@ -2,16 +2,22 @@
 //!
 //! A place is a page, `enqueue.3.1` (the callback, the phase of the script, the call in that phase). The file begins with
 //! the pages of each site; `*` stands for all of them and a site's name for all of the site's.
+//!
+//! The pages of sites about groups follow the script, and their answers repeat along it rather than across sites. They are kept as
+//! sequences: `=SITE`, the question, and its answers page by page, `1*5` for five times 1.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::Answers;
+use super::{Answers, tree};
 
 /// The answer of a question that two runs of one kernel answer differently.
 const UNSTEADY: &str = "~";
 /// The answer of a side that did not come to the place.
 const NOT_ASKED: &str = "not asked";
+
+/// In a sequence: the page was reached and this was not asked.
+const SKIPPED: &str = "-";
 
 /// The answers of one kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +69,20 @@ impl Kept {
         Kept { answers: names.into_iter().map(|name| (name.clone(), one(name))).collect() }
     }
 
+    /// These answers with those of sheets about groups from `tree`.
+    #[must_use]
+    pub fn with(mut self, tree: Kept) -> Kept {
+        let in_tree = |name: &String| tree::is_about_groups(site_of(name.split(' ').next().unwrap_or("")));
+        self.answers.retain(|name, _| !in_tree(name));
+        self.answers.extend(tree.answers);
+        self
+    }
+
+    /// Whether the kernel was asked anything at a site.
+    pub fn knows(&self, site: &str) -> bool {
+        self.answers.keys().any(|name| name.strip_prefix(site).is_some_and(|rest| rest.starts_with('.')))
+    }
+
     /// Values that can be compared.
     pub fn count(&self) -> usize {
         self.answers.values().filter(|value| *value != UNSTEADY).count()
@@ -91,7 +111,9 @@ impl Kept {
         for (name, value) in &self.answers {
             let (place, question) = name.split_once(' ').unwrap_or((name, ""));
             pages.entry(site_of(place)).or_default().insert(place);
-            questions.entry(question).or_default().entry(value).or_default().insert(place);
+            if !tree::is_about_groups(site_of(place)) {
+                questions.entry(question).or_default().entry(value).or_default().insert(place);
+            }
         }
         let mut text = String::new();
         for (site, places) in &pages {
@@ -105,9 +127,21 @@ impl Kept {
                 text.push_str(&format!("{question}\t{value}\t{told}\n"));
             }
             let sites: BTreeSet<&str> = all.iter().map(|place| site_of(place)).collect();
-            if sites.len() < pages.len() {
+            if sites.len() < pages.keys().filter(|site| !tree::is_about_groups(site)).count() {
                 let sites: Vec<&str> = sites.into_iter().collect();
                 text.push_str(&format!("{question}\t@\t{}\n", sites.join(" ")));
+            }
+        }
+        for (site, places) in pages.iter().filter(|(site, _)| tree::is_about_groups(site)) {
+            let places = in_order(places.iter().copied());
+            let asked = |name: &&String| site_of(name.split(' ').next().unwrap_or_default()) == *site;
+            let names: BTreeSet<&str> =
+                self.answers.keys().filter(asked).filter_map(|name| Some(name.split_once(' ')?.1)).collect();
+            for question in names {
+                let answer =
+                    |place: &&str| self.answers.get(&format!("{place} {question}")).map(String::as_str);
+                let values: Vec<&str> = places.iter().map(|place| answer(place).unwrap_or(SKIPPED)).collect();
+                text.push_str(&format!("={site}\t{question}\t{}\n", sequence(&values)));
             }
         }
         text
@@ -121,8 +155,16 @@ impl Kept {
         let mut pages: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         let mut lines: Vec<[&str; 3]> = Vec::new();
         let mut sites: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        let mut answers = Answers::new();
         for line in text.lines() {
-            if let Some(line) = line.strip_prefix('@') {
+            if let Some(line) = line.strip_prefix('=') {
+                let cells: Vec<&str> = line.split('\t').collect();
+                let [site, question, values] = cells[..] else { panic!("three cells: {line}") };
+                let places = in_order(pages[site].iter().map(String::as_str));
+                let asked = places.iter().zip(values_of(values)).filter(|(_, value)| *value != SKIPPED);
+                answers
+                    .extend(asked.map(|(place, value)| (format!("{place} {question}"), value.to_string())));
+            } else if let Some(line) = line.strip_prefix('@') {
                 let (site, places) = line.split_once(' ').expect("a site and its pages");
                 pages.insert(site, places.split(' ').map(|place| format!("{site}.{place}")).collect());
             } else if !line.starts_with('#') {
@@ -135,9 +177,10 @@ impl Kept {
                 }
             }
         }
-        let mut answers = Answers::new();
         for [question, value, places] in lines {
-            let asked = |site: &&&str| sites.get(question).is_none_or(|sites| sites.contains(**site));
+            let asked = |site: &&&str| {
+                !tree::is_about_groups(site) && sites.get(question).is_none_or(|sites| sites.contains(**site))
+            };
             let mut add = |place: &str| answers.insert(format!("{place} {question}"), value.to_string());
             for word in places.split(' ') {
                 match pages.get(word) {
@@ -152,6 +195,35 @@ impl Kept {
         }
         Kept { answers }
     }
+}
+
+/// Pages of one site in the order of the script.
+fn in_order<'a>(places: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let number = |text: Option<&str>| text.and_then(|text| text.parse::<usize>().ok());
+    let mut places: Vec<&str> = places.collect();
+    places.sort_by_key(|place| {
+        let mut numbers = place.rsplit('.');
+        let call = number(numbers.next());
+        (number(numbers.next()), call)
+    });
+    places
+}
+
+/// Answers as words, each with how often it follows itself.
+fn sequence(values: &[&str]) -> String {
+    let words = values.chunk_by(|one, next| one == next).map(|run| match run.len() {
+        1 => run[0].to_string(),
+        count => format!("{}*{count}", run[0]),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// The answers of such words.
+fn values_of(words: &str) -> impl Iterator<Item = &str> {
+    words.split(' ').flat_map(|word| {
+        let (value, count) = word.rsplit_once('*').unwrap_or((word, "1"));
+        std::iter::repeat_n(value, count.parse().expect("a count"))
+    })
 }
 
 /// The places as words; a site's name where all of its places are among them.

@@ -11,7 +11,7 @@ const DEPTH: usize = 4;
 const FOLLOWED: [&str; 5] = ["signal", "cred", "mm", "cgroups", "thread_pid"];
 
 /// Members whose values are the machine's own: addresses, numbers of tasks, clocks. The question is whether they are zero.
-const OWN: [&str; 21] = [
+const OWN: [&str; 22] = [
     "pid",
     "tgid",
     "tid",
@@ -33,6 +33,7 @@ const OWN: [&str; 21] = [
     "nr_switches",
     "at_ns",
     "at_jiffies",
+    "serial_nr",
 ];
 
 /// Members that depend on what the harness of the real arm has done before the script begins, on its privilege, or on the

@@ -2,18 +2,20 @@
 //!
 //! `members` and `calls` list questions: the members of kernel structures that can be read, and helpers and kernel functions
 //! with ordinary and edge arguments. `source` writes an object for each [`Site`], a callback or another kind of program, that
-//! asks all of them when a watched task passes. Each arm runs the object under one script of operations, and [`decode`] reads
-//! its answers. `kept` holds what kernels said, by version, so that a test compares the simulator without a VM.
+//! asks all of them when a watched task passes. `tree` has those about cgroups, and scripts with a tree of them. Each arm runs
+//! the object under one script of operations, and [`decode`] reads its answers. `kept` holds what kernels said, by version, so that a test compares the simulator without a VM.
 
 mod calls;
 mod kept;
 mod members;
 mod simulated;
 mod source;
+mod tree;
 
 pub use kept::{Difference, Kept, Known};
 pub use simulated::simulated;
 pub use source::Sheet;
+pub use tree::Script;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -59,6 +61,15 @@ pub const PHASES: usize = 12;
 /// Calls of a callback that are asked in each phase.
 pub const CALLS: usize = 2;
 
+/// How many pages of answers a sheet has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Phases of the script.
+    pub phases: usize,
+    /// Calls that are asked in each of them.
+    pub calls: usize,
+}
+
 /// What the watched task does, phase by phase.
 const SCRIPT: &str = r#"
 name = "watched"
@@ -91,12 +102,15 @@ program = "partner"
 cpus = [1]
 "#;
 
-/// The script as a workload.
+/// The script of a sheet as a workload.
 ///
 /// # Panics
 /// When the text above is no workload.
-pub fn script() -> Scenario {
-    schedlab_workload::file::parse(SCRIPT, "script").expect("the script is a workload")
+pub fn script(sheet: &Sheet) -> Scenario {
+    match sheet.script {
+        Script::Phases => schedlab_workload::file::parse(SCRIPT, "script").expect("the script is a workload"),
+        groups => tree::script(groups),
+    }
 }
 
 /// Reads the bytes of an object's table `answers`.
@@ -106,13 +120,15 @@ pub fn decode(sheet: &Sheet, bytes: &[u8]) -> Answers {
         Some(u64::from_le_bytes(bytes.try_into().expect("eight bytes")))
     };
     let mut answers = Answers::new();
-    for phase in 0..PHASES {
-        for call in 0..CALLS {
+    let Shape { phases, calls } = sheet.shape;
+    for phase in 0..phases {
+        for call in 0..calls {
             for (number, question) in sheet.questions.iter().enumerate() {
-                let at = 16 * ((phase * CALLS + call) * sheet.questions.len() + number);
+                let at = 16 * ((phase * calls + call) * sheet.questions.len() + number);
                 let (Some(asked), Some(value)) = (word(at), word(at + 8)) else { continue };
                 let answer = match asked {
                     0 => continue,
+                    1 if question.name.ends_with(" name") => text(value),
                     1 => value.cast_signed().to_string(),
                     _ => "absent".to_string(),
                 };
@@ -121,6 +137,13 @@ pub fn decode(sheet: &Sheet, bytes: &[u8]) -> Answers {
         }
     }
     answers
+}
+
+/// A number whose bytes are a name; the root group has none.
+fn text(value: u64) -> String {
+    let letters = value.to_le_bytes().into_iter().take_while(|byte| *byte != 0);
+    let name: String = letters.map(char::from).collect();
+    if value.cast_signed() < 0 { value.cast_signed().to_string() } else { format!("'{name}'") }
 }
 
 /// Where the answers of kernels are kept.

@@ -14,7 +14,7 @@ pub fn simulated(sheet: &Sheet, object: &[u8], machine: &Machine) -> Result<Answ
     let name = sheet.site.name.as_str();
     let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), machine);
     let scheduler = scheduler.map_err(|error| error.to_string())?;
-    let result = run(&Config::new(machine.clone(), 1), &script(), Class::Ext(scheduler));
+    let result = run(&Config::new(machine.clone(), 1), &script(sheet), Class::Ext(scheduler));
     let result = result.map_err(|error| error.to_string())?;
     if result.exit.kind.is_ejection() {
         return Err(format!("{}: {}", result.exit.kind.name(), result.exit.message));

@@ -3,7 +3,8 @@
 use schedlab_bpf::btf::{Btf, Kind, Member};
 use schedlab_scx::{kernel_declarations, kernel_types, prototypes};
 
-use super::{CALLS, PHASES, Question, Site, calls, members};
+use super::tree::Script;
+use super::{CALLS, PHASES, Question, Shape, Site, calls, members, tree};
 
 /// A site with what is asked there.
 #[derive(Clone, Debug)]
@@ -12,6 +13,10 @@ pub struct Sheet {
     pub site: Site,
     /// What, in order.
     pub questions: Vec<Question>,
+    /// Its pages.
+    pub shape: Shape,
+    /// What it is asked under.
+    pub script: Script,
 }
 
 /// Callbacks that may sleep (`bpf_scx_check_member()`, kernel/sched/ext/ext.c, 7.3).
@@ -21,8 +26,10 @@ const SLEEPABLE: [&str; 5] = ["init_task", "cpu_online", "cpu_offline", "init", 
 const UNLOCKED: [&str; 9] =
     ["select_cpu", "init_task", "cpu_online", "cpu_offline", "init", "exit", "dump", "dump_cpu", "dump_task"];
 
-/// Callbacks that the script does not reach: groups and sub-schedulers.
-const UNREACHED: [&str; 2] = ["cgroup_", "sub_"];
+/// Callbacks that no script reaches: sub-schedulers.
+const UNREACHED: &str = "sub_";
+/// Callbacks about groups.
+const GROUPS: &str = "cgroup_";
 
 /// What every object begins with, behind the kernel's types.
 const PRELUDE: &str = r#"
@@ -150,53 +157,65 @@ impl Sheet {
     /// All sites, in a fixed order.
     pub fn all() -> Vec<Sheet> {
         let btf = kernel_types();
+        let (groups, own): (Vec<Site>, Vec<Site>) =
+            callbacks(&btf).into_iter().partition(|site| site.name.starts_with(GROUPS));
         let mut sheets: Vec<Sheet> =
-            callbacks(&btf).into_iter().map(|site| Sheet::for_callback(&btf, site)).collect();
-        sheets.extend(kinds().map(|site| Sheet { site, questions: calls::everywhere() }));
+            own.iter().map(|site| Sheet::new(site.clone(), of_callback(&btf, site))).collect();
+        sheets.extend(kinds().map(|site| Sheet::new(site, calls::everywhere())));
         for sheet in sheets.iter_mut().filter(|sheet| sheet.site.task.is_none()) {
             // It is about no task, and which one runs depends on the harness.
             sheet.questions.retain(|question| !calls::is_about_task(question));
         }
+        sheets.extend(Sheet::about_groups(&btf, own, groups));
         sheets
     }
 
-    fn for_callback(btf: &Btf, site: Site) -> Sheet {
-        let mut questions = Vec::new();
-        for (ty, name) in &site.arguments {
-            match ty.strip_prefix("const ").unwrap_or(ty).strip_prefix("struct ") {
-                Some(root) => {
-                    let root = root.trim_end_matches([' ', '*']);
-                    let base = if site.task == Some(name.as_str()) { "p" } else { name.as_str() };
-                    let asked = members::of(btf, base, root);
-                    let guarded =
-                        |one: Question| Question { exists: format!("{base} && {}", one.exists), ..one };
-                    questions.extend(asked.into_iter().map(guarded));
-                }
-                None => questions.push(Question {
-                    name: format!("argument {name}"),
-                    expression: name.clone(),
-                    exists: "1".to_string(),
-                }),
-            }
+    /// The sites of the scripts with groups.
+    fn about_groups(btf: &Btf, own: Vec<Site>, groups: Vec<Site>) -> Vec<Sheet> {
+        let [tree, standing] = tree::PREFIXES;
+        let under =
+            |prefix: &str, site: &Site| Site { name: format!("{prefix}{}", site.name), ..site.clone() };
+        let in_tree = own.iter().filter(|site| tree::TASK_SITES.contains(&site.name.as_str()));
+        let mut sheets: Vec<Sheet> = in_tree
+            .map(|site| Sheet::new(under(tree, site), tree::questions(site)))
+            .map(|sheet| Sheet { script: Script::Tree, ..sheet })
+            .collect();
+        for site in groups {
+            let mut questions = of_arguments(btf, &site);
+            questions.extend(tree::questions(&site));
+            let met = tree::STANDING_SITES.contains(&site.name.as_str());
+            let met = met.then(|| Sheet::new(under(standing, &site), questions.clone()));
+            let sheet = Sheet { shape: tree::SHAPE, script: Script::Tree, ..Sheet::new(site, questions) };
+            sheets.push(sheet);
+            sheets.extend(met.map(|met| Sheet { shape: tree::SHAPE, script: Script::Standing, ..met }));
         }
-        if !site.locks {
-            questions.extend(calls::everywhere());
-            return Sheet { site, questions };
+        let order = Sheet::new(tree::order_site(), tree::order_questions());
+        let met = Sheet::new(under(standing, &order.site), order.questions.clone());
+        for (sheet, script) in [(order, Script::Tree), (met, Script::Standing)] {
+            sheets.push(Sheet { shape: tree::SHAPE, script, ..sheet });
         }
-        let of_rq = members::of(btf, "rq", "rq").into_iter();
-        questions.extend(of_rq.map(|one| Question { exists: format!("rq && {}", one.exists), ..one }));
-        questions.extend(calls::locked());
-        questions.extend(calls::everywhere());
-        Sheet { site, questions }
+        sheets
+    }
+
+    fn new(site: Site, questions: Vec<Question>) -> Sheet {
+        let shape = Shape { phases: PHASES, calls: CALLS };
+        Sheet { site, questions, shape, script: Script::Phases }
+    }
+
+    /// It is about groups.
+    pub fn has_groups(&self) -> bool {
+        self.script != Script::Phases
     }
 
     /// The object's source.
     pub fn source(&self) -> String {
         let mut text = format!(
-            "/* SPDX-License-Identifier: GPL-2.0-only */\n#define PHASES {PHASES}\n#define CALLS {CALLS}\n\
+            "/* SPDX-License-Identifier: GPL-2.0-only */\n#define PHASES {}\n#define CALLS {}\n\
              #define CHILDREN {}\n#define PAGES {}\n#define QUESTIONS {}\n",
-            u8::from(self.site.name == "init_task"),
-            (PHASES * CALLS).next_power_of_two(),
+            self.shape.phases,
+            self.shape.calls,
+            u8::from(self.site.name.ends_with("init_task")),
+            (self.shape.phases * self.shape.calls).next_power_of_two(),
             self.questions.len()
         );
         text.push_str(
@@ -217,9 +236,19 @@ impl Sheet {
         ] {
             text.push_str(&format!("{declared} __attribute__((section(\".ksyms\"), weak));\n"));
         }
+        if self.has_groups() {
+            text.push_str(tree::PRELUDE);
+        }
         text.push_str("char _license[] SEC(\"license\") = \"GPL\";\n");
-        text.push_str(&self.program());
-        text.push_str(&self.scheduler());
+        let mut table = Vec::new();
+        if self.site.section.is_empty() {
+            let programs;
+            (programs, table) = tree::order_programs();
+            text.push_str(&programs);
+        } else {
+            text.push_str(&self.program());
+        }
+        text.push_str(&self.scheduler(table));
         text
     }
 
@@ -242,11 +271,16 @@ impl Sheet {
             text.push_str("\tbpf_rcu_read_lock();\n");
         }
         text.push_str(match site.task {
+            _ if self.has_groups() => "",
             Some(_) => "",
             None => "\tp = bpf_get_current_task_btf();\n\tpage = page_of(0);\n",
         });
         if let Some(task) = site.task {
-            text.push_str(&format!("\tp = {task};\n\tif (p)\n\t\tpage = page_of_task(p);\n"));
+            let page = if self.shape == tree::SHAPE { "" } else { "\tif (p)\n\t\tpage = page_of_task(p);\n" };
+            text.push_str(&format!("\tp = {task};\n{page}"));
+        }
+        if self.has_groups() {
+            text.push_str(&self.group());
         }
         text.push_str("\tif (page) {\n\tstruct bpf_cpumask *B = bpf_cpumask_create();\n");
         if site.locks {
@@ -262,7 +296,7 @@ impl Sheet {
         if site.sleeps {
             text.push_str("\tbpf_rcu_read_unlock();\n");
         }
-        if site.name == "enqueue" {
+        if tree::plain(&site.name) == "enqueue" {
             text.push_str("\tscx_bpf_dsq_insert(p, 0x8000000000000001ull, 20000000, enq_flags);\n");
         }
         if let Some(value) = site.returns {
@@ -272,11 +306,23 @@ impl Sheet {
         text
     }
 
+    /// The group that is asked about, and the page of a call that is counted.
+    fn group(&self) -> String {
+        let of_task = "p ? p->cgroups->dfl_cgrp : NULL";
+        let is_group = |argument: &&(String, String)| argument.0.contains("struct cgroup *");
+        let group = match self.site.arguments.iter().rfind(is_group) {
+            Some((_, name)) => name,
+            None => of_task,
+        };
+        let page = if self.shape == tree::SHAPE { "\tpage = next_page();\n" } else { "" };
+        format!("\tstruct cgroup *cg = {group};\n{page}")
+    }
+
     /// The rest of the scheduler: one queue, the kernel's.
-    fn scheduler(&self) -> String {
+    fn scheduler(&self, mut table: Vec<String>) -> String {
         let site = &self.site;
         let mut text = String::new();
-        let mut table = vec![format!(".name = \"values\", .flags = 1, .timeout_ms = 20000")];
+        table.push(".name = \"values\", .flags = 1, .timeout_ms = 20000".to_string());
         let own = site.section.starts_with("struct_ops");
         if own {
             let member = site.section.rsplit('/').next().unwrap_or_default();
@@ -291,6 +337,40 @@ impl Sheet {
         let table = table.join(", ");
         text + &format!("SEC(\".struct_ops.link\") struct sched_ext_ops values = {{ {table} }};\n")
     }
+}
+
+/// The questions for a site's arguments.
+fn of_arguments(btf: &Btf, site: &Site) -> Vec<Question> {
+    let mut questions = Vec::new();
+    for (ty, name) in &site.arguments {
+        match ty.strip_prefix("const ").unwrap_or(ty).strip_prefix("struct ") {
+            Some(root) => {
+                let root = root.trim_end_matches([' ', '*']);
+                let base = if site.task == Some(name.as_str()) { "p" } else { name.as_str() };
+                let asked = members::of(btf, base, root);
+                let guarded = |one: Question| Question { exists: format!("{base} && {}", one.exists), ..one };
+                questions.extend(asked.into_iter().map(guarded));
+            }
+            None => questions.push(Question {
+                name: format!("argument {name}"),
+                expression: name.clone(),
+                exists: "1".to_string(),
+            }),
+        }
+    }
+    questions
+}
+
+/// The questions of a callback about tasks or CPUs.
+fn of_callback(btf: &Btf, site: &Site) -> Vec<Question> {
+    let mut questions = of_arguments(btf, site);
+    if site.locks {
+        let of_rq = members::of(btf, "rq", "rq").into_iter();
+        questions.extend(of_rq.map(|one| Question { exists: format!("rq && {}", one.exists), ..one }));
+        questions.extend(calls::locked());
+    }
+    questions.extend(calls::everywhere());
+    questions
 }
 
 impl Site {
@@ -309,7 +389,7 @@ fn callback(btf: &Btf, member: &Member) -> Option<Site> {
     let name = btf.member_name(member).to_string();
     let Kind::Ptr(target) = btf.resolved(member.ty) else { return None };
     let Kind::FuncProto(proto) = btf.resolved(*target) else { return None };
-    if UNREACHED.iter().any(|prefix| name.starts_with(prefix)) || name == "init_cids" {
+    if name.starts_with(UNREACHED) || name == "init_cids" {
         return None;
     }
     let named = |param: &schedlab_bpf::btf::Param| (btf.spell(param.ty), btf.param_name(param).to_string());
@@ -327,7 +407,7 @@ fn callback(btf: &Btf, member: &Member) -> Option<Site> {
         ("select_cpu", _) => Some("prev_cpu"),
         _ => Some("0"),
     };
-    let locks = !UNLOCKED.contains(&name.as_str());
+    let locks = !UNLOCKED.contains(&name.as_str()) && !name.starts_with(GROUPS);
     let section = format!("struct_ops{}/{name}", if sleeps { ".s" } else { "" });
     // The task has the name `p` in programs.
     let arguments =

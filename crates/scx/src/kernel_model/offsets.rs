@@ -66,6 +66,7 @@ offsets! {
         exit_signal = ".exit_signal",
         rt_time_slice = ".rt.time_slice",
         se_slice = ".se.slice",
+        se_depth = ".se.depth",
         load_avg = ".se.avg.load_avg",
     }
 }
@@ -139,8 +140,8 @@ offsets! {
         max_depth = ".max_depth",
         nr_descendants = ".nr_descendants",
         self_cgroup = ".self.cgroup",
-        self_id = ".self.id",
         flags = ".self.flags",
+        serial = ".self.serial_nr",
         self_parent = ".self.parent",
         subsys = ".subsys",
         ancestors = ".ancestors",

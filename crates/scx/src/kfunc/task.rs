@@ -106,7 +106,11 @@ pub(super) fn under_cgroup(
     if ancestor.0.is_null() {
         return Ok(Err(Errno::EINVAL));
     }
-    let cgroup = cx.cgroup_of(task)?;
+    let entering = task.living.and_then(|task| cx.env.state.tasks.entering(task));
+    let cgroup = match entering {
+        Some(group) => cx.env.state.tasks.groups.cgroup(group),
+        None => cx.cgroup_of(task)?,
+    };
     let groups = &cx.env.state.tasks.groups;
     let group = |cgroup| groups.living_at(cgroup).and_then(|place| groups.owner(place));
     let pair = group(cgroup).zip(group(ancestor.0));

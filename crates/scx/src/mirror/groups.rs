@@ -25,6 +25,9 @@ const CSS_VISIBLE: u32 = 1 << 3;
 const CSS_DYING: u32 = 1 << 4;
 /// The place of the controller in `cgroup.subsys`, `cpu_cgrp_id`.
 const CPU_CONTROLLER: u64 = 1;
+/// `css.id` of a controller: the root's, and the lowest that others can have (`css_create()`). A group's own `css` has 0.
+const ROOT_CSS: u32 = 1;
+const FIRST_CSS: u32 = 2;
 /// `MAX_PATH` of trace points (`TRACE_CGROUP_PATH_LEN`).
 const PATH_LEN: u64 = 1024;
 /// `INT_MAX`: `cgroup.max.depth` of a group for which nothing is written there.
@@ -75,6 +78,9 @@ pub(crate) struct Groups {
     went: Vec<u64>,
     /// Groups that have gone.
     departures: u64,
+    /// Numbers of controllers' states (`css.id`) that are free again, and the first that was never used.
+    free_css: BTreeSet<u32>,
+    next_css: u32,
     /// The text of a trace point.
     path: GuestAddr,
 }
@@ -102,9 +108,11 @@ impl Groups {
             gone: BTreeSet::new(),
             went: vec![0],
             departures: 0,
+            free_css: BTreeSet::new(),
+            next_css: FIRST_CSS,
             path: GuestAddr::NULL,
         };
-        groups.write_fixed(mem, 0, 1, 0, None, "");
+        groups.write_fixed(mem, 0, &Fixed { css: ROOT_CSS, id: 1, level: 0, above: None, name: "" });
         groups.write_knobs(mem, 0, &Knobs::ROOT);
         Ok(groups)
     }
@@ -140,6 +148,7 @@ impl Groups {
         for (group, entry) in groups.iter() {
             if entry.life.exists() {
                 self.show(k, group, mem);
+                self.by_id.extend(self.places[group.index()].map(|number| (entry.id, number)));
             }
         }
         Ok(())
@@ -240,22 +249,35 @@ impl Groups {
         }
     }
 
-    /// Shows a group as it is now; gives it a place if it has none.
+    /// Shows a group as it is now; gives it a place if it has none. Its number leads to it from the second time on, as its directory
+    /// is there after `ops.cgroup_init()` alone (`cgroup_mkdir()`).
     pub(crate) fn show(&mut self, k: &Kernel, group: GroupIx, mem: &mut Memory) {
         let entry = k.groups().get(group);
         let number = match self.places.get(group.index()).copied().flatten() {
-            Some(number) => number,
+            Some(number) => {
+                self.by_id.insert(entry.id, number);
+                number
+            }
             None => {
                 let number = self.claim(group);
-                self.by_id.insert(entry.id, number);
                 let above = entry.parent.map(|parent| self.place_of(parent));
-                self.write_fixed(mem, number, entry.id, entry.level, above, name_of(entry));
+                let css = self.claim_css();
+                let fixed = Fixed { css, id: entry.id, level: entry.level, above, name: name_of(entry) };
+                self.write_fixed(mem, number, &fixed);
                 number
             }
         };
         self.write_knobs(mem, number, &Knobs::of(entry));
         let below = self.place(number).cgroup.offset(self.offsets.cgroup.nr_descendants);
         mem.write_u32(below, entry.nr_descendants).expect("places are mapped");
+    }
+
+    /// `idr_alloc()`: the lowest number that is free.
+    fn claim_css(&mut self) -> u32 {
+        self.free_css.pop_first().unwrap_or_else(|| {
+            self.next_css += 1;
+            self.next_css - 1
+        })
     }
 
     fn claim(&mut self, group: GroupIx) -> u32 {
@@ -272,20 +294,36 @@ impl Groups {
         number
     }
 
+    /// A group's directory is gone, so that nothing finds it any more; its controllers stay until `ops.cgroup_exit()` has
+    /// returned (`cgroup_destroy_locked()`).
+    pub(crate) fn die(&mut self, group: GroupIx, mem: &mut Memory) {
+        let (place, of) = (self.place(self.place_of(group)), &self.offsets);
+        let id = mem.read_u64(place.directory.offset(of.directory.id)).expect("places are mapped");
+        self.by_id.remove(&id);
+        let states = [
+            (place.cgroup.offset(of.cgroup.flags), 0),
+            (place.task_group.offset(of.task_group.css_flags), CSS_ONLINE | CSS_DYING),
+        ];
+        for (flags, value) in states {
+            mem.write_u32(flags, value).expect("places are mapped");
+        }
+    }
+
     /// A group is gone; returns which place it had.
     pub(crate) fn remove(&mut self, group: GroupIx, mem: &mut Memory) -> Option<u32> {
-        let number = self.places.get_mut(group.index())?.take()?;
+        self.places.get(group.index()).copied().flatten()?;
+        self.die(group, mem);
+        let number = self.places[group.index()].take()?;
         debug_assert!(number > 0, "the root stays");
         self.owners[number as usize] = None;
         self.departures += 1;
         self.went[number as usize] = self.departures;
         self.gone.insert((self.held[number as usize] > 0, self.departures, number));
-        let (place, of) = (self.place(number), &self.offsets);
-        let id = mem.read_u64(place.directory.offset(of.directory.id)).expect("places are mapped");
-        self.by_id.remove(&id);
-        for (css, flags) in [(place.cgroup, of.cgroup.flags), (place.task_group, of.task_group.css_flags)] {
-            mem.write_u32(css.offset(flags), CSS_DYING).expect("places are mapped");
-        }
+        let (place, of) = (self.place(number), self.offsets);
+        let css = mem.read_u32(place.task_group.offset(of.task_group.css_id)).expect("places are mapped");
+        self.free_css.insert(css);
+        mem.write_u32(place.task_group.offset(of.task_group.css_flags), CSS_DYING)
+            .expect("places are mapped");
         mem.write_u32(place.task_group.offset(of.task_group.flags), 0).expect("places are mapped");
         Some(number)
     }
@@ -305,15 +343,8 @@ impl Groups {
     }
 
     /// What does not change while the group is there.
-    fn write_fixed(
-        &self,
-        mem: &mut Memory,
-        number: u32,
-        id: u64,
-        level: u32,
-        above: Option<u32>,
-        name: &str,
-    ) {
+    fn write_fixed(&self, mem: &mut Memory, number: u32, fixed: &Fixed<'_>) {
+        let Fixed { css, id, level, above, name } = *fixed;
         let (place, of) = (self.place(number), &self.offsets);
         if number > 0 {
             mem.slice_mut(place.cgroup, self.stride).expect("places are mapped").fill(0);
@@ -326,6 +357,8 @@ impl Groups {
             (place.task_group.offset(of.task_group.css_cgroup), place.cgroup.0),
             (place.cgroup.offset(at.kn), place.directory.0),
             (place.cgroup.offset(at.self_cgroup), place.cgroup.0),
+            // It grows with each group that is made.
+            (place.cgroup.offset(at.serial), if number == 0 { 0 } else { id }),
             (place.cgroup.offset(at.subsys + 8 * CPU_CONTROLLER), place.task_group.0),
             (place.cgroup.offset(at.ancestors + 8 * u64::from(level)), place.cgroup.0),
             (place.directory.offset(of.directory.id), id),
@@ -349,9 +382,8 @@ impl Groups {
         let numbers = [
             (place.cgroup.offset(at.level), level),
             (place.cgroup.offset(at.max_depth), NO_LIMIT),
-            (place.cgroup.offset(at.self_id), id as u32),
             (place.cgroup.offset(at.flags), root | CSS_ONLINE | CSS_VISIBLE),
-            (place.task_group.offset(of.task_group.css_id), id as u32),
+            (place.task_group.offset(of.task_group.css_id), css),
             (place.task_group.offset(of.task_group.css_flags), root | CSS_ONLINE | CSS_VISIBLE),
         ];
         for (addr, value) in numbers {
@@ -373,6 +405,18 @@ impl Groups {
         object.u32(at.idle, u32::from(knobs.idle));
         object.u64(at.shares, knobs.shares);
     }
+}
+
+/// What a group's objects say as long as it is there.
+struct Fixed<'a> {
+    /// The number of its controller's state.
+    css: u32,
+    /// That of its directory.
+    id: u64,
+    level: u32,
+    /// The place of the group above.
+    above: Option<u32>,
+    name: &'a str,
 }
 
 /// What a `task_group` says.

@@ -51,6 +51,8 @@ pub(crate) struct Tasks {
     /// The task that was shown to a program last, and where it is: mostly the one that its calls are about.
     /// Before, it is [`NOT_SHOWN`], whose number no task has: one comparison decides.
     shown: (GuestAddr, TaskId),
+    /// A task that is on its way into a group.
+    entering: Option<(TaskId, GroupIx)>,
     /// By slot: the task id, `FREE` or `SYSTEM`.
     owner: Vec<u32>,
     /// By slot: the process whose address space the task uses.
@@ -133,6 +135,7 @@ impl Tasks {
             fdt: offsets.files.fdt,
             creds,
             groups,
+            entering: None,
             nr_cpus: nr_cpus as u32,
             enabler: None,
             loader: None,
@@ -309,8 +312,7 @@ impl Tasks {
         Ok(addr)
     }
 
-    /// The tasks that a new one points to, its leader and its parent, and those that they point to, as far as programs do not
-    /// know them yet; the eldest first.
+    /// The leader and the parent of a new task, and theirs, as far as programs do not know them yet. The eldest is first.
     fn unknown_elders(&self, task: TaskId, k: &Kernel) -> Vec<TaskId> {
         let elder = |of: &TaskId| {
             let entry = k.lasting(*of)?;
@@ -378,13 +380,16 @@ impl Tasks {
             mem.write_u64(mm.offset(self.mm_owner), addr.0)?;
         }
         let (slice, jiffies) = (k.fair_slice(task.id), RR_SLICE.0 / k.machine().tick_period().0);
-        let (task_group, css_set) = self.groups.of_tasks(k.task_group(task.id));
+        let group = k.task_group(task.id);
+        let (task_group, css_set) = self.groups.of_tasks(group);
         let cred = self.creds.of(task.uid, task.gid, mem)?;
         let mut object = Members(mem.slice_mut(addr, at.size)?);
         object.u64(at.cred, cred.0);
         object.u64(at.real_cred, cred.0);
         object.u64(at.cgroups, css_set.0);
         object.u64(at.sched_task_group, task_group.0);
+        // `set_task_rq()`: each group on the way to the root is an entity.
+        object.u32(at.se_depth, k.groups().get(group).level);
         object.u64(at.tid, task.scx.tid);
         object.u64(at.signal, signal.0);
         // A thread that ends sends no signal.
@@ -501,13 +506,28 @@ impl Tasks {
         self.fd_table
     }
 
-    /// A task that programs know is in another group.
-    pub(crate) fn moved(&self, task: TaskId, group: GroupIx, mem: &mut Memory) {
+    /// A task belongs to another group than the one that its scheduler has it in, until [`Tasks::moved`] or the end of its fork.
+    pub(crate) fn enters(&mut self, task: TaskId, group: GroupIx, mem: &mut Memory) {
+        self.entering = Some((task, group));
+        let Some(addr) = self.known(task) else { return };
+        let (_, css_set) = self.groups.of_tasks(group);
+        mem.write_u64(addr.offset(self.at.cgroups), css_set.0).expect("slots are mapped");
+    }
+
+    /// The scheduler has a task that programs know in another group, so many levels below the root.
+    pub(crate) fn moved(&mut self, task: TaskId, group: GroupIx, level: u32, mem: &mut Memory) {
+        self.entering = None;
         let Some(addr) = self.known(task) else { return };
         let (task_group, css_set) = self.groups.of_tasks(group);
         let mut object = Members(mem.slice_mut(addr, self.at.size).expect("slots are mapped"));
         object.u64(self.at.cgroups, css_set.0);
         object.u64(self.at.sched_task_group, task_group.0);
+        object.u32(self.at.se_depth, level);
+    }
+
+    /// The group that a task belongs to, where that is another one than the scheduler's.
+    pub(crate) fn entering(&self, task: TaskId) -> Option<GroupIx> {
+        self.entering.filter(|(entering, _)| *entering == task).map(|(_, group)| group)
     }
 
     /// The `cgroup` of the task at this address: that of the scheduler, which its `sched_task_group` has.

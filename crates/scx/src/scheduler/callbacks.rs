@@ -122,7 +122,15 @@ impl SchedExt for BpfScheduler {
         let Some(pointer) = self.task(k, task) else { return Err(schedlab_sim::flags::errno::ENOMEM) };
         let cgroup = self.state.tasks.groups.cgroup(k.task_group(task));
         let args = self.guest.write_init_task_args(fork, cgroup, &mut self.mem);
+        if fork {
+            // `cgroup_fork()`: it comes into the group of its parent after this (`cgroup_post_fork()`).
+            self.state.tasks.enters(task, GroupIx::ROOT, &mut self.mem);
+        }
         let r0 = self.call(k, OpKind::InitTask, &[pointer, args]);
+        if fork {
+            let group = k.task_group(task);
+            self.state.tasks.moved(task, group, k.groups().get(group).level, &mut self.mem);
+        }
         Self::outcome(r0)?;
         let disallow = self.state.tasks.disallow_at(GuestAddr(pointer));
         if self.mem.read_u8(disallow).is_ok_and(|flag| flag != 0) {
@@ -278,8 +286,14 @@ impl SchedExt for BpfScheduler {
         self.state.children.iter_mut().for_each(|child| child.group_gone(group));
     }
 
+    fn task_enters(&mut self, task: TaskId, group: GroupIx) {
+        self.state.tasks.enters(task, group, &mut self.mem);
+        self.state.children.iter_mut().for_each(|child| child.task_enters(task, group));
+    }
+
     fn task_moved(&mut self, k: &Kernel, task: TaskId) {
-        self.state.tasks.moved(task, k.task_group(task), &mut self.mem);
+        let group = k.task_group(task);
+        self.state.tasks.moved(task, group, k.groups().get(group).level, &mut self.mem);
         self.state.children.iter_mut().for_each(|child| child.task_moved(k, task));
     }
 
@@ -333,6 +347,9 @@ impl SchedExt for BpfScheduler {
 
     fn cgroup_exit(&mut self, k: &mut Kernel, group: GroupIx) {
         let cgroup = self.cgroup(group);
+        if !k.groups().get(group).life.exists() {
+            self.state.tasks.groups.die(group, &mut self.mem);
+        }
         self.call(k, OpKind::CgroupExit, &[cgroup]);
     }
 

@@ -38,10 +38,12 @@ impl<S: SchedExt> Sim<S> {
         self.show_above(group);
         if self.k.scx.groups && self.init_group(group).is_err() {
             self.k.groups.vanish(group, before);
+            self.k.groups.unlink(group);
             self.show_above(group);
             self.hide_group(group);
             return;
         }
+        self.show_group(group);
         self.k.fair_cpus_changed(&[group]);
         self.trace(TracePointKind::CgroupMkdir, || TracePoint::CgroupMkdir { group });
         let GroupSettings { weight, quota, burst, idle, .. } = self.k.groups.get(group).settings;
@@ -126,6 +128,7 @@ impl<S: SchedExt> Sim<S> {
         if self.k.scx.groups {
             self.exit_group(group);
         }
+        self.k.groups.unlink(group);
         self.hide_group(group);
     }
 
@@ -173,8 +176,11 @@ impl<S: SchedExt> Sim<S> {
         self.remove_if_empty(from);
     }
 
-    /// `sched_move_task()`.
+    /// `css_set_move_task()` and `sched_move_task()`: while the task is taken off its run queue it already belongs to the new group.
     fn move_task(&mut self, task: TaskId, way: GroupMove, told: bool) {
+        if let Some(ops) = self.ops.as_mut().filter(|_| self.k.scx.loaded) {
+            ops.task_enters(task, way.to);
+        }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
             sim.k.fair_change_group(task, way.to);
             let used = sim.k.task(task).sum_exec_runtime.0 as i64;

@@ -232,16 +232,22 @@ impl Groups {
         self.settle_cpus(group);
     }
 
-    /// A group is no longer there; `life` says whether it will ever have been.
+    /// A group is no longer there; `life` says whether it will ever have been. Walks come to it until [`Groups::unlink`].
     pub(crate) fn vanish(&mut self, group: GroupIx, life: GroupLife) {
         let entry = &mut self.all[group.index()];
         debug_assert!(entry.life.exists() && !life.exists(), "a group that exists goes");
         entry.life = life;
-        let (id, parent) = (entry.id, entry.parent);
-        if let Some(parent) = parent {
+        self.count_below(group, -1);
+    }
+
+    /// Walks do not come to a group that is gone any more (`css_release_work_fn()`).
+    pub(crate) fn unlink(&mut self, group: GroupIx) {
+        let entry = self.get(group);
+        debug_assert!(!entry.life.exists(), "a group that exists is found");
+        let id = entry.id;
+        if let Some(parent) = entry.parent {
             self.all[parent.index()].children.remove(&id);
         }
-        self.count_below(group, -1);
     }
 
     /// All groups above `group` have one more or less below them.
@@ -475,9 +481,13 @@ mod tests {
         assert_eq!(groups.existing_after(), [c, b, a, d, root]);
         assert_eq!([a, b, c, d].map(|group| groups.get(group).id), [2, 3, 4, 5]);
         groups.vanish(c, GroupLife::Gone);
+        assert_eq!(groups.existing_after(), [c, b, a, d, root]);
+        groups.unlink(c);
         assert_eq!(groups.existing_after(), [b, a, d, root]);
-        groups.vanish(b, GroupLife::Gone);
-        groups.vanish(a, GroupLife::Gone);
+        for group in [b, a] {
+            groups.vanish(group, GroupLife::Gone);
+            groups.unlink(group);
+        }
         assert_eq!(groups.existing_before(), [root, d]);
         groups.appear(a);
         assert_eq!((groups.existing_before(), groups.get(a).id), (vec![root, d, a], 6));

@@ -396,7 +396,10 @@ pub trait SchedExt {
     /// A group is gone; programs may still point at it.
     fn group_gone(&mut self, group: GroupIx) {}
 
-    /// A task is in another group.
+    /// A task belongs to another group, where its scheduler does not have it yet.
+    fn task_enters(&mut self, task: TaskId, group: GroupIx) {}
+
+    /// The scheduler has a task in another group.
     fn task_moved(&mut self, k: &Kernel, task: TaskId) {}
 
     /// `ops.cgroup_init()`. # Errors: the errno (positive).

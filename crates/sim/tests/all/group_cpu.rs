@@ -87,3 +87,20 @@ fn a_quota_of_a_hundredth_holds_for_a_group_and_for_those_in_it() {
         assert_close(used[1], wanted, 10, "the quota above");
     }
 }
+
+/// CPU time of a group that a task makes, enters and leaves, while it runs for two seconds after `first`; µs.
+fn of_one_that_enters(first: &str) -> u64 {
+    let text = format!(
+        "name = \"cpu\"\nend = \"all-exit\"\n[[groups]]\nname = \"cpucg_test\"\nlater = true\n[programs]\n\
+         hog = [\"run 500ms\", \"cgroup cpucg_test make\", {first}\"group self cpucg_test\", \"run 2s\", \
+         \"group self /\", \"run 500ms\", \"cgroup cpucg_test remove\"]\n[[tasks]]\nname = \"hog\"\nprogram = \"hog\"\n"
+    );
+    let result = fair(2, &file::parse(&text, "cpu.toml").unwrap());
+    result.groups[0].cpu_time.0 / 1_000
+}
+
+#[test]
+fn a_group_has_used_what_its_task_ran_in_it() {
+    assert_close(of_one_that_enters(""), 2_000_000, 1, "a hog");
+    assert_close(of_one_that_enters("\"nice self 1\", "), 2_000_000, 1, "a niced hog");
+}

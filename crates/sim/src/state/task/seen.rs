@@ -474,6 +474,9 @@ impl Task {
         self.set_state(self.state);
         self.set_on_cpu(self.on_cpu);
         self.set_on_rq(self.on_rq);
+        if self.state.is_blocked() && !self.on_cpu {
+            self.show_blocked();
+        }
         self.set_flags(self.flags);
         self.set_exec_start(self.exec_start);
         self.set_scx_flags(self.scx.flags);
