@@ -292,23 +292,31 @@ impl Tasks {
 
     #[inline(never)]
     fn make_known(&mut self, task: TaskId, k: &mut Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
-        // The task that runs may be forking this one: the parent comes first.
-        if let Some(current) = k.ctx().current.filter(|current| *current != task) {
-            self.pointer(current, k, mem)?;
-        }
         if k.is_flat() {
             return k.in_general(|k| self.make_known(task, k, mem));
+        }
+        // The task that runs may be forking this one: the parent comes first.
+        if let Some(current) = k.ctx().current.filter(|current| *current != task) {
+            self.add_line(current, k, mem)?;
+        }
+        self.add_line(task, k, mem)
+    }
+
+    /// Makes a task known, and those that it points to before it.
+    fn add_line(&mut self, task: TaskId, k: &mut Kernel, mem: &mut Memory) -> Result<GuestAddr, Fault> {
+        if let Some(known) = self.known(task) {
+            return Ok(known);
         }
         if k.get_task(task).is_none_or(|task| task.state == RunState::Dead) {
             // Gone already, and its slot given back: a program that asks finds its parent, the
             // shell.
             return Ok(self.shell());
         }
-        for elder in self.unknown_elders(task, k) {
-            self.pointer(elder, k, mem)?;
+        let mut addr = self.shell();
+        for task in self.unknown_elders(task, k).into_iter().chain([task]) {
+            addr = self.add(task, k, mem)?;
+            k.show_task(task, mem.share(addr)?);
         }
-        let addr = self.add(task, k, mem)?;
-        k.show_task(task, mem.share(addr)?);
         Ok(addr)
     }
 
