@@ -52,7 +52,7 @@ pub struct FidelityCell {
     pub workload: String,
     /// Number of CPUs.
     pub cpus: usize,
-    /// The figure: a metric's name, `cpu_share`, or a percentile by time.
+    /// The figure: a metric's name, `cpu_share`, a percentile by time, or `group_PATH`, a group's part of the group above.
     pub figure: String,
     /// Mean of the simulated runs, in the metric's unit.
     pub simulated: f64,
@@ -89,6 +89,11 @@ const CALLS_BOUND: f64 = 5.0;
 /// Callbacks that are called less often in a run are none of its figures. Chosen: a few are of its end.
 const FEW_CALLS: f64 = 20.0;
 
+/// What the figure of a group's share begins with, before its path: the group's CPU time as a part of that of the group above. The bound is
+/// in percentage points.
+pub(crate) const GROUP: &str = "group_";
+const GROUP_BOUND: f64 = 2.0;
+
 /// The figures that the table shows; data have all of them.
 const SHOWN: [(&str, &str); 7] = [
     ("cpu_share", "share"),
@@ -107,11 +112,20 @@ const END: &str = "\n  ]\n}\n";
 impl FidelityCell {
     /// The largest error that counts as agreement here; the spread of the real runs is not told from one.
     pub fn bound(&self) -> f64 {
-        let bound = match self.figure.strip_prefix(CALLS) {
-            Some(_) => CALLS_BOUND,
-            None => BOUNDS.iter().find(|(figure, _)| *figure == self.figure).map_or(0.0, |(_, bound)| *bound),
+        let listed =
+            || BOUNDS.iter().find(|(figure, _)| *figure == self.figure).map_or(0.0, |(_, bound)| *bound);
+        let bound = match &self.figure {
+            calls if calls.starts_with(CALLS) => CALLS_BOUND,
+            group if group.starts_with(GROUP) => GROUP_BOUND,
+            _ => listed(),
         };
         bound.max(self.spread)
+    }
+
+    /// What one in the unit of `error` is in that of the values.
+    pub(crate) fn error_unit(&self) -> f64 {
+        let is_share = self.figure == BOUNDS[0].0 || self.figure.starts_with(GROUP);
+        if is_share { 0.01 } else { self.real.abs() / 100.0 }
     }
 
     /// The arms agree.
@@ -202,12 +216,30 @@ pub fn fidelity_cells(
         let spreads = [&ours, &theirs].map(|values| percent * half_range(values));
         cells.push(cell(name, [our, their], percent * (our - their), spreads));
     }
+    cells.extend(group_shares(simulated, real).map(|(path, [ours, theirs])| {
+        let values = [mean(&ours), mean(&theirs)];
+        let spreads = [&ours, &theirs].map(|shares| 100.0 * half_range(shares));
+        cell(&format!("{GROUP}{path}"), values, 100.0 * (values[0] - values[1]), spreads)
+    }));
     cells.extend(call_counts(simulated, counted).into_iter().map(|(name, our, theirs)| {
         let percent = 100.0 / mean(&theirs).max(1.0);
         let error = percent * (our - mean(&theirs));
         cell(&format!("{CALLS}{name}"), [our, mean(&theirs)], error, [0.0, percent * half_range(&theirs)])
     }));
     cells
+}
+
+/// The share of each group of a workload in the simulated and in the real runs.
+fn group_shares<'a>(
+    simulated: &'a [RunRecord],
+    real: &'a [RunRecord],
+) -> impl Iterator<Item = (&'a str, [Vec<f64>; 2])> {
+    let groups = simulated.first().map_or(&[][..], |run| &run.groups);
+    groups.iter().filter_map(move |group| {
+        let share = |run: &RunRecord| Some(run.groups.iter().find(|one| one.name == group.name)?.share);
+        let of = |runs: &[RunRecord]| runs.iter().map(share).collect::<Option<Vec<f64>>>();
+        Some((group.name.as_str(), [of(simulated)?, of(real)?]))
+    })
 }
 
 /// The callbacks that were called often in one of the arms: the mean of the simulated runs, and the calls in each real one;

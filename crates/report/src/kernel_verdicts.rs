@@ -1,7 +1,7 @@
 //! Does the simulator say what the kernel says? Every pair of schedulers under every workload that was measured in both arms.
 
 use crate::bars::{Bar, Bars};
-use crate::fidelity::{Fidelity, FidelityCell};
+use crate::fidelity::{Fidelity, FidelityCell, GROUP};
 use crate::format::{number, signed};
 use crate::names::visible_json;
 use crate::table::table;
@@ -13,11 +13,17 @@ use std::collections::BTreeMap;
 pub(crate) const LEAST_PERCENT: f64 = 5.0;
 
 /// The figures that are judged, and how the table names them.
-const FIGURES: [(&str, &str); 3] = [
+const FIGURES: [(&str, &str); 4] = [
     ("throughput", "throughput"),
     ("run_delay_ns_p95", "run delay p95"),
     ("wakeup_latency_ns_p50", "wakeup p50"),
+    (GROUP, "share of a group"),
 ];
+
+/// True for a cell of one of these figures: that of groups stands for all of theirs.
+fn is_of(cell: &FidelityCell, figure: &str) -> bool {
+    cell.figure == figure || figure == GROUP && cell.figure.starts_with(GROUP)
+}
 
 /// What the simulator's word on a pair is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +170,7 @@ fn change(one: Range, other: Range) -> (f64, f64) {
 
 impl FidelityCell {
     fn ranges(&self) -> [Range; 2] {
-        let part = self.real.abs() / 100.0;
+        let part = self.error_unit();
         [(self.simulated, self.simulated_spread * part), (self.real, self.spread * part)]
     }
 }
@@ -178,16 +184,18 @@ impl Fidelity {
         let of = |cpus: usize| {
             FIGURES.map(|(figure, name)| Judged { cpus, name, pairs: self.pairs(figure, cpus, bars) })
         };
-        cpus.into_iter().flat_map(of).collect()
+        // Few workloads have groups.
+        let has_its_row = |judged: &Judged| judged.name != FIGURES[3].1 || !judged.pairs.is_empty();
+        cpus.into_iter().flat_map(of).filter(has_its_row).collect()
     }
 
     fn pairs(&self, figure: &str, cpus: usize, bars: &BTreeMap<(&str, usize), Bars>) -> Vec<Pair<'_>> {
-        let mut by_workload: BTreeMap<&str, Vec<&FidelityCell>> = BTreeMap::new();
-        for cell in self.cells.iter().filter(|cell| cell.figure == figure && cell.cpus == cpus) {
-            by_workload.entry(&cell.workload).or_default().push(cell);
+        let mut by_workload: BTreeMap<(&str, &str), Vec<&FidelityCell>> = BTreeMap::new();
+        for cell in self.cells.iter().filter(|cell| is_of(cell, figure) && cell.cpus == cpus) {
+            by_workload.entry((&cell.workload, &cell.figure)).or_default().push(cell);
         }
         let mut pairs = Vec::new();
-        for (workload, cells) in by_workload {
+        for ((workload, figure), cells) in by_workload {
             let changes = bars.get(&(workload, cpus)).map_or(&[] as &[Bar], |bars| &bars.changes);
             let bar = changes.iter().find(|bar| bar.figure == figure).map(|bar| bar.factor);
             for (at, &one) in cells.iter().enumerate() {
@@ -319,6 +327,27 @@ pub(crate) mod tests {
         assert_eq!(outcome((100.0, 100.0), (116.0, 86.0, 1.0)), Outcome::Reversed);
         // The ranges of the real runs overlap.
         assert_eq!(outcome((100.0, 100.0), (116.0, 110.0, 20.0)), Outcome::Invented);
+    }
+
+    #[test]
+    fn the_share_of_each_group_is_judged_on_its_own() {
+        let group = |scheduler: &str, path: &str, simulated: f64, real: f64| FidelityCell {
+            figure: format!("{GROUP}{path}"),
+            ..cell(scheduler, simulated, real, 1.0)
+        };
+        let cells = vec![
+            group("a", "x", 0.75, 0.74),
+            group("b", "x", 0.50, 0.52),
+            group("a", "y", 0.25, 0.20),
+            group("b", "y", 0.20, 0.25),
+        ];
+        let judged = Fidelity { cells, ..Fidelity::default() };
+        let judged = judged.judged(&BTreeMap::new());
+        let groups = judged.iter().find(|judged| judged.name == "share of a group").unwrap();
+        assert_eq!((groups.count(Outcome::Same), groups.count(Outcome::Reversed)), (1, 1));
+        let empty = three();
+        let none = empty.judged(&BTreeMap::new());
+        assert!(none.iter().all(|judged| judged.name != "share of a group"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Who tasks are: user, group of users, and the parents of processes.
+//! The identity of tasks: user, group of users, and the parents of processes.
 
 use crate::program::TaskRef;
 use crate::scenario::{ProcessId, Scenario};
@@ -10,7 +10,7 @@ pub const HIGHEST_ID: u32 = u32::MAX - 1;
 /// What schedulers tell tasks apart by, besides name and group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// The user, at most [`HIGHEST_ID`]; threads of a process have the same one. 0 is root, and in a real run whoever runs it.
+    /// The user, at most [`HIGHEST_ID`]; threads of a process have the same one. 0 is root, and in a real run the user of the command.
     pub uid: u32,
     /// The group of users, as `uid`.
     pub gid: u32,

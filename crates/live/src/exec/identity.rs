@@ -55,9 +55,8 @@ fn keep_over_exec() -> io::Result<()> {
     for capability in (0..64).filter(|number| permitted >> number & 1 == 1) {
         let raise = libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong;
         // SAFETY: numbers alone.
-        checked(
-            unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, capability as libc::c_ulong, 0, 0) }.into(),
-        )?;
+        let raised = unsafe { libc::prctl(libc::PR_CAP_AMBIENT, raise, capability as libc::c_ulong, 0, 0) };
+        checked(raised.into())?;
     }
     Ok(())
 }

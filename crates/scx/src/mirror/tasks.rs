@@ -312,8 +312,7 @@ impl Tasks {
         Ok(addr)
     }
 
-    /// The tasks that a new one points to, its leader and its parent, and those that they point to, as far as programs do not
-    /// know them yet; the eldest first.
+    /// The leader and the parent of a new task, and theirs, as far as programs do not know them yet. The eldest is first.
     fn unknown_elders(&self, task: TaskId, k: &Kernel) -> Vec<TaskId> {
         let elder = |of: &TaskId| {
             let entry = k.lasting(*of)?;

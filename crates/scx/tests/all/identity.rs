@@ -1,4 +1,4 @@
-//! Who tasks are, as a scheduler reads it.
+//! The identity of tasks, as a scheduler reads it.
 
 use crate::common;
 use schedlab_base::{DurationNs, Machine, Presence, Start};

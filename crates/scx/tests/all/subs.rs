@@ -245,6 +245,7 @@ fn attempts_that_the_kernel_refuses_are_refused_with_its_numbers() {
         (&[("attach_error", "-11")][..], &[][..], "parent rejected (-11)"),
         (&[], &[("init_error", "-12")], "ops.init() failed (-12)"),
         (&[], &[("task_error", "-13")], "ops.init_task() failed (-13) for x/0[1001]"),
+        (&[], &[("ops.flags", "256")], "SCX_OPS_TID_TO_TASK requires root scheduler to enable it"),
     ] {
         let Some(result) = attached(2, "", parent, &[("a", child)]) else { return };
         let result = result.unwrap();

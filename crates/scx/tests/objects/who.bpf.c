@@ -1,4 +1,4 @@
-/* Says of each task whose comm begins with "w_" who it is, at its first tick: then it runs, and so is the current one. */
+/* Says the identity of each task whose comm begins with "w_", at its first tick: then it runs, and so is the current one. */
 #define MORE_OPS .tick = (void *)who_tick,
 #include "lab.h"
 

@@ -36,8 +36,10 @@ pub(crate) enum Event {
     Replenish { cpu: CpuId, task: TaskId },
     /// A period of real-time throttling is over.
     RtPeriod { cpu: CpuId },
-    /// A group's period of bandwidth is over, or what was given back in it is handed out.
-    Bandwidth { group: u32, slack: bool },
+    /// A group's period of bandwidth is over.
+    Bandwidth { group: u32 },
+    /// What queues gave back to a group's pool is handed out. All numbers of events have one size, so that an event is copied at once.
+    Slack { group: u32 },
     /// The sched_ext watchdog looks for starved tasks.
     Watchdog,
     /// A change of the configuration's list, from outside.
@@ -83,7 +85,8 @@ impl Event {
             Event::Latest { task, .. } => (11, task.0),
             Event::Replenish { task, .. } => (12, task.0),
             Event::RtPeriod { cpu } => (13, cpu.0),
-            Event::Bandwidth { group, slack } => (14, 2 * group + u32::from(slack)),
+            Event::Bandwidth { group } => (14, 2 * group),
+            Event::Slack { group } => (14, 2 * group + 1),
             Event::Ipi { cpu } => (15, cpu.0),
             Event::Work { cpu } => (16, cpu.0),
         }

@@ -56,7 +56,8 @@ impl<S: SchedExt> Sim<S> {
             Event::Latest { cpu, task } => self.latest(cpu, time, task),
             Event::Replenish { cpu, task } => self.replenish(cpu, time, task),
             Event::RtPeriod { cpu } => self.rt_period(cpu, time),
-            Event::Bandwidth { group, slack } => self.bandwidth_timer(time, group, slack),
+            Event::Bandwidth { group } => self.bandwidth_timer(time, group, false),
+            Event::Slack { group } => self.bandwidth_timer(time, group, true),
             Event::Timeout { cpu, task } => {
                 let cpu = self.k.or_online(cpu);
                 if !self.postponed(cpu, time, event) {

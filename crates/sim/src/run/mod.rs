@@ -348,9 +348,8 @@ impl<S: SchedExt> Sim<S> {
             self.load();
             exec::settle(self);
         }
-        let all = self.exec.scenario.tasks.len();
         let parents = self.exec.scenario.parents();
-        for number in 0..if gate_seed.is_some() { 0 } else { all } {
+        for number in 0..if gate_seed.is_some() { 0 } else { self.exec.scenario.tasks.len() } {
             if self.k.stop.is_raised() {
                 break;
             }

@@ -481,9 +481,13 @@ mod tests {
         assert_eq!(groups.existing_after(), [c, b, a, d, root]);
         assert_eq!([a, b, c, d].map(|group| groups.get(group).id), [2, 3, 4, 5]);
         groups.vanish(c, GroupLife::Gone);
+        assert_eq!(groups.existing_after(), [c, b, a, d, root]);
+        groups.unlink(c);
         assert_eq!(groups.existing_after(), [b, a, d, root]);
-        groups.vanish(b, GroupLife::Gone);
-        groups.vanish(a, GroupLife::Gone);
+        for group in [b, a] {
+            groups.vanish(group, GroupLife::Gone);
+            groups.unlink(group);
+        }
         assert_eq!(groups.existing_before(), [root, d]);
         groups.appear(a);
         assert_eq!((groups.existing_before(), groups.get(a).id), (vec![root, d, a], 6));

@@ -172,6 +172,8 @@ pub struct Kernel {
     pub(crate) prng: Prng,
     /// When in their period the ticks come: a run begins at any time of it.
     pub(crate) tick_phase: u64,
+    /// [`Machine::tick_period`], which is a division.
+    pub(crate) tick_period: DurationNs,
     pub(crate) cursors: Vec<Cursor>,
     pub(crate) locks: Vec<Timeline>,
     pub(crate) timers: Vec<TimerState>,
@@ -252,6 +254,7 @@ impl Kernel {
             ctx,
             prng: Prng::stream(config.seed, PRNG_STREAM),
             tick_phase: Prng::stream(config.seed, TICK_STREAM).below(machine.tick_period().0),
+            tick_period: machine.tick_period(),
             tasks: TaskTable::new(),
             flat: Flat::default(),
             unseen: View::none(),

@@ -29,7 +29,7 @@ impl crate::Kernel {
 
     /// When the first tick of `cpu` after `time` is, if it is busy then.
     pub(crate) fn tick_after(&self, cpu: CpuId, time: TimeNs) -> TimeNs {
-        let period = self.machine.tick_period().0;
+        let period = self.tick_period.0;
         let skew = match self.machine.kernel.ticks {
             TickPhase::Aligned => 0,
             TickPhase::Spread => period * u64::from(cpu.0) / self.cpus.len() as u64,

@@ -69,7 +69,7 @@ pub(crate) struct Rescue {
 
 impl Kernel {
     pub(crate) fn jiffy(&self) -> u64 {
-        (self.ctx.now + self.uptime).0 / self.machine.tick_period().0
+        (self.ctx.now + self.uptime).0 / self.tick_period.0
     }
 
     /// The task is being rescued on this CPU (`scx_rescuee()`).

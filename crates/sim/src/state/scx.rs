@@ -26,6 +26,8 @@ pub(crate) struct ScxState {
     pub(crate) shows_calls: bool,
     pub(crate) builtin_idle: bool,
     pub(crate) idle_per_node: bool,
+    /// An exit was claimed, of the scheduler or of one below it, and may not have been noticed.
+    pub(crate) exit_claimed: bool,
     /// The exit was noticed and the helper is on its way.
     pub(crate) disabling: bool,
     /// Freed places of user queues.

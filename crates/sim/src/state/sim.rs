@@ -54,9 +54,12 @@ impl<S> Sim<S> {
     }
 }
 
-/// The object of the scheduler at hand, in a run that has sub-schedulers.
+/// The object of the scheduler at hand.
 #[cold]
 pub(crate) fn object_at_hand<'a, S: SchedExt>(root: &'a mut S, k: &Kernel) -> &'a mut S {
+    if k.subs.at == SchedIx::ROOT {
+        return root;
+    }
     k.subs.node(k.subs.at).path.iter().fold(root, |at, &step| at.sub(step))
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct Topology {
     pub(crate) machine: Arc<CpuMask>,
     pub(crate) llc_masks: Vec<CpuMask>,
     pub(crate) node_masks: Vec<CpuMask>,
+    /// [`Machine::base_slice`], by the number of CPUs.
+    pub(crate) base_slice: u64,
 }
 
 impl Topology {
@@ -46,6 +48,7 @@ impl Topology {
             machine: Arc::new(machine.all_cpus()),
             llc_masks,
             node_masks: masks(|cpu| cpu.node),
+            base_slice: machine.base_slice(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who tasks are, in the keys with which rt-app++ extends rt-app: `thread_of`, `parent`, `uid`, `gid`, `kthread`.
+//! The identity of tasks, in the keys with which rt-app++ extends rt-app: `thread_of`, `parent`, `uid`, `gid`, `kthread`.
 //!
 //! Without any of them in a file, all its tasks are threads of one process, as rt-app makes them. With one, each task is a
 //! process of its own unless it says whose thread it is.
@@ -104,7 +104,7 @@ fn said<'a>(name: &str, node: &'a Node) -> Outcome<Said<'a>> {
     Ok(said)
 }
 
-/// The entry that a task names, of which there has to be one instance.
+/// The entry that a task names, of which there must be one instance.
 fn one_of(
     entries: &[(String, Node)],
     instances: &[u32],
@@ -196,17 +196,19 @@ mod tests {
         format!("{{ \"global\": {{ \"duration\": 1 }}, \"tasks\": {{\n{tasks}\n}} }}")
     }
 
-    fn shown(scenario: &Scenario) -> Vec<(&str, u32, u32, u32, Option<u32>, bool)> {
+    /// Name, process, user, group of users, parent, and whether it is a kernel thread.
+    type Shown<'a> = (&'a str, u32, u32, u32, Option<u32>, bool);
+
+    fn shown(scenario: &Scenario) -> Vec<Shown<'_>> {
         let of = |task: &'_ crate::TaskSpec| {
             let crate::Identity { uid, gid, parent } = task.identity;
             (task.process.0, uid, gid, parent.map(|parent| parent.0), task.kernel_thread)
         };
-        scenario
-            .tasks
-            .iter()
-            .map(|t| (t.name.as_str(), of(t)))
-            .map(|(n, (p, u, g, r, k))| (n, p, u, g, r, k))
-            .collect()
+        let shown = scenario.tasks.iter().map(|task| {
+            let (process, uid, gid, parent, kernel) = of(task);
+            (task.name.as_str(), process, uid, gid, parent, kernel)
+        });
+        shown.collect()
     }
 
     #[test]

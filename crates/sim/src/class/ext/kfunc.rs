@@ -558,6 +558,7 @@ impl Kernel {
         self.sched.exit =
             Some(PendingExit { kind, message, cpu, current, at: self.ctx.now, site: self.ctx.site });
         self.subs.exits |= self.subs.at != SchedIx::ROOT;
+        self.scx.exit_claimed = true;
     }
 
     /// `scx_bpf_dump()`: text of the dump callbacks. Lines beyond the dump's

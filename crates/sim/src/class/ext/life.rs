@@ -165,11 +165,14 @@ impl<S: SchedExt> Sim<S> {
     /// `scx_validate_ops()`.
     pub(super) fn validate_ops(&mut self) -> bool {
         let (scx, sched) = (&self.k.scx, &self.k.sched);
+        let by_number = |k: &Kernel| k.sched_of(SchedIx::ROOT).flags & SCX_OPS_TID_TO_TASK != 0;
         let most = DurationNs::from_secs(SCX_WATCHDOG_MAX_TIMEOUT_SECS);
         let problem = if sched.flags & !SCX_OPS_ALL_FLAGS != 0 {
             Some(format!("unknown ops.flags {:#x}", sched.flags & !SCX_OPS_ALL_FLAGS))
         } else if sched.flags & SCX_OPS_ENQ_LAST != 0 && !sched.present.has(OpKind::Enqueue) {
             Some("SCX_OPS_ENQ_LAST requires ops.enqueue() to be implemented".into())
+        } else if sched.flags & SCX_OPS_TID_TO_TASK != 0 && !by_number(&self.k) {
+            Some("SCX_OPS_TID_TO_TASK requires root scheduler to enable it".into())
         } else if scx.idle_per_node && !scx.builtin_idle {
             Some("SCX_OPS_BUILTIN_IDLE_PER_NODE requires CPU idle selection enabled".into())
         } else if sched.timeout > most {
@@ -249,10 +252,23 @@ impl<S: SchedExt> Sim<S> {
     /// Starts the ejection when an exit was claimed: dump, bypass, helper thread.
     #[inline]
     pub(crate) fn check_exit(&mut self) {
-        if self.k.sched.exit.is_some() && !self.k.scx.disabling && self.k.held.pause.is_none() {
+        if self.k.scx.exit_claimed {
+            self.begin_exits();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn begin_exits(&mut self) {
+        if self.k.held.pause.is_some() {
+            return;
+        }
+        // While a sub-scheduler is at hand, nothing is known of the root's exit.
+        self.k.scx.exit_claimed = self.k.subs.at != SchedIx::ROOT;
+        if self.k.sched.exit.is_some() && !self.k.scx.disabling {
             self.begin_exit();
         }
-        if self.k.subs.exits && self.k.held.pause.is_none() {
+        if self.k.subs.exits {
             self.begin_sub_exits();
         }
     }

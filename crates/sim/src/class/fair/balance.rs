@@ -158,7 +158,7 @@ struct Attempt {
 
 impl Kernel {
     fn tick_number(&self) -> u64 {
-        self.ctx.now.0 / self.machine.tick_period().0
+        self.ctx.now.0 / self.tick_period.0
     }
 
     /// `get_sd_balance_interval()` in ticks.

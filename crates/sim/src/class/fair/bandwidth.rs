@@ -212,7 +212,7 @@ impl Kernel {
         bandwidth.forward(now);
         bandwidth.cpu = cpu;
         let at = bandwidth.expires;
-        self.queue.push(at, Event::Bandwidth { group: group.0, slack: false });
+        self.queue.push(at, Event::Bandwidth { group: group.0 });
     }
 
     /// `throttle_cfs_rq()`; false if the pool still has something.
@@ -321,7 +321,7 @@ impl Kernel {
             && !bandwidth.ends_within(now, GATHERED + TOO_LATE)
             && !std::mem::replace(&mut bandwidth.gathers, true)
         {
-            self.queue.push(now + GATHERED, Event::Bandwidth { group: group.0, slack: true });
+            self.queue.push(now + GATHERED, Event::Slack { group: group.0 });
         }
         self.rq_bandwidth(group, cpu).remaining -= slack;
     }
@@ -441,7 +441,7 @@ impl Kernel {
         bandwidth.active = !stop;
         let at = bandwidth.expires;
         if !stop {
-            self.queue.push(at, Event::Bandwidth { group: group.0, slack: false });
+            self.queue.push(at, Event::Bandwidth { group: group.0 });
         }
     }
 
@@ -504,7 +504,8 @@ impl<S: SchedExt> Sim<S> {
         let group_ix = GroupIx(group);
         let armed_on = self.k.bandwidth(group_ix).cpu;
         let cpu = self.k.or_online(armed_on);
-        if self.postponed(cpu, time, Event::Bandwidth { group, slack }) {
+        let event = if slack { Event::Slack { group } } else { Event::Bandwidth { group } };
+        if self.postponed(cpu, time, event) {
             return;
         }
         self.interrupt(cpu, time, |sim| {

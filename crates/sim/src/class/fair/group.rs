@@ -6,6 +6,7 @@
 
 use crate::Kernel;
 use crate::class::fair::bandwidth::{Bandwidth, RqBandwidth};
+use crate::class::fair::division::portion;
 use crate::class::fair::pelt::{Averages, SCALE, Since};
 use crate::class::fair::{NICE_0_LOAD, WEIGHT_SHIFT};
 use crate::state::group::{GroupIx, Groups};
@@ -127,11 +128,7 @@ impl FairGroup {
         let whole = tasks.min(self.cpus) * self.shares;
         let load = (rq.load >> WEIGHT_SHIFT).max(rq.averages.load);
         let all = (self.load + load).saturating_sub(rq.told.load);
-        let part = if all == 0 {
-            whole.saturating_mul(load)
-        } else {
-            (u128::from(whole) * u128::from(load) / u128::from(all)) as u64
-        };
+        let part = if all == 0 { whole.saturating_mul(load) } else { portion(whole, load, all) };
         part.clamp(LEAST_WEIGHT, whole)
     }
 
@@ -154,8 +151,7 @@ impl FairGroup {
 
 /// The part of `weight` that an entity of weight `own` has in a queue of `all` (`__calc_prop_weight()`), all scaled.
 fn share(weight: u64, own: u64, all: u64) -> u64 {
-    let part = u128::from(weight) * u128::from(own) / u128::from(all.max(1));
-    (part as u64).max(LEAST_WEIGHT)
+    portion(weight, own, all.max(1)).max(LEAST_WEIGHT)
 }
 
 /// Weights and counts, from a task up to the root.

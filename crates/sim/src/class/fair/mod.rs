@@ -11,6 +11,7 @@
 
 pub(crate) mod balance;
 pub(crate) mod bandwidth;
+mod division;
 pub(crate) mod domains;
 pub(crate) mod group;
 pub(crate) mod hrtick;
@@ -21,6 +22,7 @@ pub(crate) mod queue;
 pub(crate) mod tracking;
 
 use crate::Kernel;
+use crate::class::fair::division::proportion;
 use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::placement::Wakes;
 use crate::class::fair::queue::FairRq;
@@ -88,7 +90,7 @@ impl FairEntity {
     fn rescale(&mut self, weight: u64) {
         debug_assert!(weight > 0, "an entity has a weight");
         if self.weight != 0 && self.weight != weight {
-            let scale = |span: i64| (i128::from(span) * i128::from(self.weight) / i128::from(weight)) as i64;
+            let scale = |span: i64| proportion(span, self.weight, weight);
             (self.vlag, self.deadline) =
                 (scale(self.vlag), if self.relative { scale(self.deadline) } else { self.deadline });
         }
@@ -106,7 +108,7 @@ fn scaled(ns: u64, weight: u64) -> i64 {
 impl Kernel {
     /// The slice on this machine, ns.
     pub(crate) fn base_slice(&self) -> u64 {
-        self.machine.base_slice()
+        self.topology.base_slice
     }
 
     /// The slice of a task, ns; older kernels do not ask it.
@@ -124,19 +126,27 @@ impl Kernel {
 
     /// The shortest and the longest slice of those queued (`cfs_rq_min_slice()`, `cfs_rq_max_slice()`); that of all where none has
     /// its own.
+    #[inline(always)]
     fn slices(&self, cpu: CpuId) -> (u64, u64) {
+        if self.cpus[cpu.index()].fair.custom > 0
+            && self.machine.kernel.version.has(KernelChange::CustomSlices)
+        {
+            return self.custom_slices(cpu);
+        }
+        (self.base_slice(), self.base_slice())
+    }
+
+    #[inline(never)]
+    fn custom_slices(&self, cpu: CpuId) -> (u64, u64) {
         let rq = &self.cpus[cpu.index()].fair;
         let base = self.base_slice();
-        if rq.custom == 0 || !self.machine.kernel.version.has(KernelChange::CustomSlices) {
-            return (base, base);
-        }
         let all = || rq.waiting().chain(rq.curr).map(|task| self.slice_of(task));
         (all().min().unwrap_or(base), all().max().unwrap_or(base))
     }
 
     /// How much lag an entity takes along, ns of its own time (`entity_lag()`).
     fn lag_limit(&self, cpu: CpuId, task: TaskId) -> u64 {
-        let tick = self.machine.tick_period().0;
+        let tick = self.tick_period.0;
         if self.machine.kernel.version.has(KernelChange::LongLag) {
             self.slices(cpu).1 + tick
         } else {
@@ -190,8 +200,7 @@ impl Kernel {
         let (rq, entity) = self.fair_parts(cpu, task);
         let mut lag = 0;
         if rq.sum_weight > 0 {
-            let share = i128::from(entity.vlag) * i128::from(entity.weight) / i128::from(rq.sum_weight);
-            lag = entity.vlag + share as i64;
+            lag = entity.vlag + proportion(entity.vlag, entity.weight, rq.sum_weight);
         }
         entity.vruntime = rq.average() - lag;
         if std::mem::take(&mut entity.relative) {
@@ -323,12 +332,20 @@ impl Kernel {
 impl Kernel {
     /// `update_curr()`: charges the running entity up to now. Where others are queued, it asks for a reschedule when the
     /// request or the protection is used up.
+    #[inline(always)]
     pub(crate) fn fair_update_curr(&mut self, cpu: CpuId) {
-        let Some(task) = self.cpus[cpu.index()].fair.curr else { return };
-        let delta = self.charge_runtime(task);
-        if delta == 0 {
-            return;
+        if let Some(task) = self.cpus[cpu.index()].fair.curr
+            && self.task(task).exec_start < self.ctx.now
+        {
+            self.fair_charge(cpu, task);
         }
+    }
+
+    /// The running entity has run since it was last charged. In most calls of [`Kernel::fair_update_curr`] it has not, or there is none.
+    #[inline(never)]
+    fn fair_charge(&mut self, cpu: CpuId, task: TaskId) {
+        let delta = self.charge_runtime(task);
+        debug_assert!(delta > 0, "there is something to charge");
         self.server_update(cpu, Served::Fair, delta);
         if self.bandwidth_used() {
             self.bandwidth_account(cpu, task, delta as i64);
@@ -356,7 +373,7 @@ impl Kernel {
             return rq.curr.or_else(|| rq.waiting().next());
         }
         let eligible = |task: TaskId| rq.eligible(self.task(task).fair.vruntime);
-        let curr = rq.curr.filter(|&task| eligible(task)).map(|task| (task, self.task(task).fair));
+        let curr = rq.curr.filter(|&task| eligible(task)).map(|task| (task, &self.task(task).fair));
         if let Some((task, entity)) = curr
             && protect
             && entity.vruntime < entity.protected_until
@@ -509,8 +526,7 @@ impl Kernel {
         entity.rescale(weight);
         (entity.deadline, entity.relative) = (entity.deadline + average, false);
         if protects {
-            let ahead = i128::from(entity.protected_until - average) * i128::from(old) / i128::from(weight);
-            entity.protected_until = average + ahead as i64;
+            entity.protected_until = average + proportion(entity.protected_until - average, old, weight);
         }
         entity.vruntime = average - entity.vlag;
         rq.sum_weighted += i128::from(entity.vruntime) * i128::from(weight);

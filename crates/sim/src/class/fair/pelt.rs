@@ -77,7 +77,14 @@ impl Averages {
         SUM_MAX - SCALE + self.within
     }
 
+    /// A microsecond or more has passed since they were brought up to date.
+    #[inline(always)]
+    pub(crate) fn is_due(&self, now: u64) -> bool {
+        now.saturating_sub(self.updated) >> 10 > 0
+    }
+
     /// `___update_load_sum()` and `___update_load_avg()`: up to `now` (ns), of an entity with this weight; 1 for a queue.
+    #[inline(always)]
     pub(crate) fn update(&mut self, now: u64, since: Since, weight: u64) {
         let us = now.saturating_sub(self.updated) >> 10;
         if us == 0 {
@@ -86,32 +93,39 @@ impl Averages {
         self.updated += us << 10;
         debug_assert!(self.within < SCALE, "a part of a period is shorter than the period");
         let since = if since.load == 0 { Since { runnable: 0, running: false, ..since } } else { since };
-        if self.accumulate(us, since) {
-            let divider = self.divider();
-            self.load = weight * self.load_sum / divider;
-            self.runnable = self.runnable_sum / divider;
-            self.util = self.util_sum / divider;
+        if us + self.within >= SCALE {
+            return self.end_periods(us, since, weight);
         }
+        self.within += us;
+        self.accumulate(us, since);
     }
 
-    /// `accumulate_sum()`; true when a period has ended.
-    fn accumulate(&mut self, us: u64, since: Since) -> bool {
+    /// A period has ended, or several have. Few updates are of this kind.
+    #[inline(never)]
+    fn end_periods(&mut self, us: u64, since: Since, weight: u64) {
         let total = us + self.within;
         let periods = total / SCALE;
-        let mut part = us;
-        if periods > 0 {
-            for sum in [&mut self.load_sum, &mut self.runnable_sum, &mut self.util_sum] {
-                *sum = decayed(*sum, periods);
-            }
-            // The rest of the first period, the whole ones, the begin of the present one.
-            let whole = SUM_MAX - decayed(SUM_MAX, periods) - SCALE;
-            part = decayed(SCALE - self.within, periods) + whole + total % SCALE;
+        debug_assert!(periods > 0, "a period has ended");
+        for sum in [&mut self.load_sum, &mut self.runnable_sum, &mut self.util_sum] {
+            *sum = decayed(*sum, periods);
         }
+        // The rest of the first period, the whole ones, the begin of the present one.
+        let whole = SUM_MAX - decayed(SUM_MAX, periods) - SCALE;
+        let part = decayed(SCALE - self.within, periods) + whole + total % SCALE;
         self.within = total % SCALE;
+        self.accumulate(part, since);
+        let divider = self.divider();
+        self.load = weight * self.load_sum / divider;
+        self.runnable = self.runnable_sum / divider;
+        self.util = self.util_sum / divider;
+    }
+
+    /// `accumulate_sum()`: `part` us, as they count at the end of them.
+    #[inline(always)]
+    fn accumulate(&mut self, part: u64, since: Since) {
         self.load_sum += since.load * part;
         self.runnable_sum += since.runnable * part * SCALE;
         self.util_sum += if since.running { part * SCALE } else { 0 };
-        periods > 0
     }
 
     /// `attach_entity_load_avg()`: the entity with this weight counts in the averages of the queue from now on.

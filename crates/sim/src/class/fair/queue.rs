@@ -1,5 +1,6 @@
 //! The fair queue of a CPU: its entities by deadline, and the sums behind their average.
 
+use crate::class::fair::division::quotient;
 use crate::class::fair::pelt::{Averages, Since};
 use crate::class::fair::{FairEntity, WEIGHT_SHIFT};
 use crate::state::group::GroupIx;
@@ -38,15 +39,15 @@ impl FairRq {
         if self.sum_weight == 0 {
             return self.floor;
         }
-        self.sum_weighted.div_euclid(i128::from(self.sum_weight)) as i64
+        quotient(self.sum_weighted, self.sum_weight)
     }
 
     /// The average of the others, rounded down: from there on the running entity is not eligible (`ineligible_vruntime()`).
     pub(super) fn average_without(&self, entity: &FairEntity) -> i64 {
         debug_assert!(self.sum_weight >= entity.weight, "the entity is one of the sum");
-        let weight = i128::from(self.sum_weight - entity.weight);
+        let weight = self.sum_weight - entity.weight;
         let others = self.sum_weighted - i128::from(entity.vruntime) * i128::from(entity.weight);
-        if weight == 0 { entity.vruntime } else { others.div_euclid(weight) as i64 }
+        if weight == 0 { entity.vruntime } else { quotient(others, weight) }
     }
 
     pub(crate) fn eligible(&self, vruntime: i64) -> bool {
@@ -61,10 +62,13 @@ impl FairRq {
     }
 
     pub(super) fn sub(&mut self, vruntime: i64, weight: u64) {
-        self.floor = self.average();
         self.sum_weighted -= i128::from(vruntime) * i128::from(weight);
         self.sum_weight -= weight;
         self.nr -= 1;
+        if self.nr == 0 {
+            // The average of one is where it stands.
+            self.floor = vruntime;
+        }
         debug_assert!(self.nr > 0 || (self.sum_weight == 0 && self.sum_weighted == 0), "sums match");
     }
 

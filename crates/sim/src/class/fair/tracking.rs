@@ -7,20 +7,38 @@ use schedlab_base::{CpuId, TaskId};
 
 impl Kernel {
     /// The averages of the queue of `cpu`, up to now.
+    #[inline]
     pub(crate) fn track_queue(&mut self, cpu: CpuId) {
         let now = self.ctx.now.0;
         let queue = &mut self.cpus[cpu.index()].fair;
-        let since = queue.since();
-        queue.averages.update(now, since, 1);
+        if queue.averages.is_due(now) {
+            let since = queue.since();
+            queue.averages.update(now, since, 1);
+        }
     }
 
     /// The averages of an entity that counts there, and of the queues that it is in.
+    #[inline(always)]
     pub(crate) fn track(&mut self, cpu: CpuId, task: TaskId) {
+        let now = self.ctx.now.0;
+        // Several calls fall into the same microsecond.
+        if self.task(task).fair.averages.is_due(now)
+            || self.cpus[cpu.index()].fair.averages.is_due(now)
+            || !self.groups.is_flat()
+        {
+            self.track_due(cpu, task);
+        }
+    }
+
+    #[inline(never)]
+    fn track_due(&mut self, cpu: CpuId, task: TaskId) {
         let now = self.ctx.now.0;
         let running = self.cpus[cpu.index()].fair.curr == Some(task);
         let entity = &mut self.task_mut(task).fair;
-        let (since, weight) = (entity.since(running), entity.own);
-        entity.averages.update(now, since, weight);
+        if entity.averages.is_due(now) {
+            let (since, weight) = (entity.since(running), entity.own);
+            entity.averages.update(now, since, weight);
+        }
         self.track_queues(cpu, self.fair_group(task));
     }
 

@@ -118,6 +118,15 @@ impl<S: SchedExt> Sim<S> {
             if !sim.validate_ops() {
                 return false;
             }
+            // `scx_link_sched()`.
+            if sim.k.sched_of(parent).bypassing {
+                sim.k.error(ExitKind::Error, format!("parent bypassing (-{})", errno::EBUSY));
+                return false;
+            }
+            if sim.k.sched_of(parent).exit.is_some() {
+                sim.k.error(ExitKind::Error, format!("parent disabled (-{})", errno::ENOENT));
+                return false;
+            }
             if depth >= MAX_DEPTH {
                 sim.k.error(ExitKind::Error, format!("max nesting depth {MAX_DEPTH} violated"));
                 return false;
