@@ -401,6 +401,7 @@ fn group_records(scenario: &Scenario, outcome: &ExecOutcome) -> Vec<GroupRecord>
             throttled_time: seen.throttled_time,
             bursts: seen.bursts,
             burst_time: seen.burst_time,
+            pressure: seen.pressure,
             ..GroupRecord::default()
         }
     });

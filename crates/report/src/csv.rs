@@ -122,7 +122,8 @@ mod tests {
         );
         assert!(lines[7].contains("run_delay_ns_max,900,ns,lower,task,client/0,"), "{}", lines[7]);
         assert!(lines[10].contains(",share,1,1,neither,cgroup,ui/<b>,"), "{}", lines[10]);
-        assert_eq!(lines.len(), 18);
+        assert!(lines[13].contains(",cpu_some,4750000,ns,lower,cgroup,ui/<b>,"), "{}", lines[13]);
+        assert_eq!(lines.len(), 20);
         assert!(lines.iter().all(|line| line.split(',').count() >= 19));
     }
 

@@ -6,7 +6,7 @@ use schedlab_base::DurationNs;
 use schedlab_trace::{GroupRecord, RunRecord};
 
 /// Columns of the groups, and those of numbers.
-pub(crate) const GROUP_COLUMNS: [&str; 11] = [
+pub(crate) const GROUP_COLUMNS: [&str; 13] = [
     "group",
     "weight",
     "CPU ms",
@@ -18,12 +18,20 @@ pub(crate) const GROUP_COLUMNS: [&str; 11] = [
     "throttled",
     "throttled ms",
     "run delay ms",
+    "some ms",
+    "full ms",
 ];
-pub(crate) const GROUP_NUMBERS: [usize; 10] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10];
+pub(crate) const GROUP_NUMBERS: [usize; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
-/// The groups of a run in the order of the tree, at most `limit` of them.
-pub(crate) fn groups_table(run: &RunRecord, limit: usize) -> String {
-    let mut text = table(&GROUP_COLUMNS, &GROUP_NUMBERS, &group_rows(run, limit));
+/// Columns that only `-v` shows: pressure, beside which a line would not fit on a screen.
+const WIDE: usize = 2;
+
+/// The groups of a run in the order of the tree, at most `limit` of them, with their pressure if it is to be `wide`.
+pub(crate) fn groups_table(run: &RunRecord, limit: usize, wide: bool) -> String {
+    let columns = if wide { GROUP_COLUMNS.len() } else { GROUP_COLUMNS.len() - WIDE };
+    let mut rows = group_rows(run, limit);
+    rows.iter_mut().for_each(|row| row.truncate(columns));
+    let mut text = table(&GROUP_COLUMNS[..columns], &GROUP_NUMBERS[..columns - 1], &rows);
     if run.groups.len() > limit {
         text.push_str(&format!("({} more groups; -v and --json have all)\n", run.groups.len() - limit));
     }
@@ -62,6 +70,8 @@ fn row(group: &GroupRecord) -> Vec<String> {
         bound(group.throttled.to_string()),
         bound(ms(group.throttled_time)),
         ms(group.run_delay),
+        group.pressure.map_or_else(String::new, |pressure| ms(pressure.some)),
+        group.pressure.map_or_else(String::new, |pressure| ms(pressure.full)),
     ]
 }
 
@@ -74,6 +84,10 @@ pub(crate) fn group_metrics(group: &GroupRecord) -> Vec<(&'static str, f64, &'st
     ];
     metrics.extend(group.entitled.map(|share| ("entitled_share", share, "1", "neither")));
     metrics.push(("run_delay", group.run_delay.0 as f64, "ns", "lower"));
+    if let Some(pressure) = group.pressure {
+        metrics.push(("cpu_some", pressure.some.0 as f64, "ns", "lower"));
+        metrics.push(("cpu_full", pressure.full.0 as f64, "ns", "lower"));
+    }
     if group.quota.is_some() || group.periods > 0 {
         metrics.extend([
             ("nr_periods", group.periods as f64, "1", "neither"),
@@ -98,15 +112,27 @@ mod tests {
         one.groups = names.map(|name| GroupRecord { name: name.into(), ..one.groups[0].clone() }).to_vec();
         let order: Vec<&str> = in_tree_order(&one).iter().map(|group| group.name.as_str()).collect();
         assert_eq!(order, ["a", "a/x", "a-1", "b"]);
-        assert!(groups_table(&one, 3).ends_with("(1 more groups; -v and --json have all)\n"));
+        assert!(groups_table(&one, 3, false).ends_with("(1 more groups; -v and --json have all)\n"));
     }
 
     #[test]
     fn a_group_shows_its_quota_and_what_it_took() {
-        let text = groups_table(&run("o1", 1, 1.0), 9);
+        let text = groups_table(&run("o1", 1, 1.0), 9, false);
+        assert!(!text.contains("full ms"), "{text}");
         for part in ["ui/<b>", "300", "1.0000", "0.7500", "1ms+500ns/2ms"] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert_eq!(group_metrics(&run("o1", 1, 1.0).groups[0]).len(), 10);
+        assert_eq!(group_metrics(&run("o1", 1, 1.0).groups[0]).len(), 12);
+    }
+
+    #[test]
+    fn pressure_is_shown_on_demand_and_left_out_where_it_is_not_known() {
+        let mut one = run("o1", 1, 1.0);
+        let text = groups_table(&one, 9, true);
+        assert!(text.contains("full ms") && text.contains("3.250"), "{text}");
+        one.groups[0].pressure = None;
+        let text = groups_table(&one, 9, true);
+        assert!(text.contains("full ms") && !text.contains("3.250"), "{text}");
+        assert_eq!(group_metrics(&one.groups[0]).len(), 10);
     }
 }

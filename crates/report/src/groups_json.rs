@@ -1,7 +1,7 @@
 //! Groups of tasks in result files.
 
 use schedlab_base::DurationNs;
-use schedlab_trace::GroupRecord;
+use schedlab_trace::{CpuPressure, GroupRecord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,13 @@ pub(crate) struct GroupFile {
     burst_time_ns: u64,
     /// How long the tasks that began in it or below it waited for a CPU, in ns and in sum.
     run_delay_ns: u64,
+    /// For how long a runnable task of it, or below it, waited for a CPU, in ns: the total of `some` in `cpu.pressure`. Absent where the
+    /// kernel has no such figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpu_some_ns: Option<u64>,
+    /// For how long one waited while none ran, likewise: the total of `full`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cpu_full_ns: Option<u64>,
 }
 
 impl GroupFile {
@@ -63,6 +70,8 @@ impl GroupFile {
             nr_bursts: group.bursts,
             burst_time_ns: group.burst_time.0,
             run_delay_ns: group.run_delay.0,
+            cpu_some_ns: group.pressure.map(|pressure| pressure.some.0),
+            cpu_full_ns: group.pressure.map(|pressure| pressure.full.0),
         }
     }
 
@@ -86,6 +95,10 @@ impl GroupFile {
             bursts: self.nr_bursts,
             burst_time: DurationNs(self.burst_time_ns),
             run_delay: DurationNs(self.run_delay_ns),
+            pressure: self
+                .cpu_some_ns
+                .zip(self.cpu_full_ns)
+                .map(|(some, full)| CpuPressure { some: DurationNs(some), full: DurationNs(full) }),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use schedlab_base::{Better, CpuId, DurationNs, Metric, TimeNs};
 use schedlab_trace::{
-    AfterEjection, Backend, Bucket, CallbackCost, Counter, Distribution, ExitKind, ExitRecord, GroupRecord,
-    Printed, PrintedLine, Provenance, RunRecord, SchedulerTable, Series, SubRecord, TaskRecord, WaitFigures,
-    WaitRecord, WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
+    AfterEjection, Backend, Bucket, CallbackCost, Counter, CpuPressure, Distribution, ExitKind, ExitRecord,
+    GroupRecord, Printed, PrintedLine, Provenance, RunRecord, SchedulerTable, Series, SubRecord, TaskRecord,
+    WaitFigures, WaitRecord, WaitScope, Warning, WarningKind, WorkloadRecord, WorstWait,
 };
 
 fn sub() -> SubRecord {
@@ -32,6 +32,7 @@ fn group() -> GroupRecord {
         bursts: 1,
         burst_time: DurationNs(400),
         run_delay: DurationNs(900),
+        pressure: Some(CpuPressure { some: DurationNs(4_750_000), full: DurationNs(3_250_000) }),
         ..GroupRecord::default()
     }
 }

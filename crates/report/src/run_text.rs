@@ -67,7 +67,10 @@ pub fn run_text(document: &Document, RunTables { verbose, latency, lines }: RunT
         text.push_str(&tasks_table(run, if verbose { TASKS_SHOWN_VERBOSE } else { TASKS_SHOWN }));
     }
     if !run.groups.is_empty() {
-        text.push_str(&format!("\n{}", groups_table(run, if verbose { usize::MAX } else { GROUPS_SHOWN })));
+        text.push_str(&format!(
+            "\n{}",
+            groups_table(run, if verbose { usize::MAX } else { GROUPS_SHOWN }, verbose)
+        ));
     }
     if latency {
         text.push_str(&format!("\n{}", latency_table(run)));

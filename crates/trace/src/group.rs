@@ -10,6 +10,15 @@ const BUSY: f64 = 0.98;
 /// A task beside groups whose part of the CPU time is smaller does not disturb the arithmetic of weights. Chosen.
 const NEGLIGIBLE: f64 = 0.01;
 
+/// For how long tasks waited for a CPU, as `cpu.pressure` has it. Each is a mean over the CPUs that had something to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuPressure {
+    /// At least one runnable task waited.
+    pub some: DurationNs,
+    /// Of that, no task of the group ran.
+    pub full: DurationNs,
+}
+
 /// One group of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupRecord {
@@ -43,6 +52,8 @@ pub struct GroupRecord {
     pub burst_time: DurationNs,
     /// How long the tasks that began in it, or below it, waited for a CPU, in sum.
     pub run_delay: DurationNs,
+    /// Totals of `cpu.pressure`; nothing where the kernel has no such figures, or the group was never made.
+    pub pressure: Option<CpuPressure>,
 }
 
 /// A task of the start: where it began, and its waits for a CPU.

@@ -23,7 +23,8 @@ mod words;
 pub use distribution::{Bucket, Distribution, DistributionError, latencies, percentile_metrics};
 pub use event::{Event, EventKind, Sink, TaskState};
 pub use group::{
-    GroupRecord, GroupsOfRun, TaskOfGroup, complete as complete_groups, unheard as unheard_groups,
+    CpuPressure, GroupRecord, GroupsOfRun, TaskOfGroup, complete as complete_groups,
+    unheard as unheard_groups,
 };
 pub use hash::RunHash;
 pub use histogram::Histogram;

@@ -120,6 +120,11 @@ class Group:
     """How much of it, in ns."""
     run_delay_ns: int
     """How long the tasks that began in it or below it waited for a CPU, in ns and in sum."""
+    cpu_some_ns: int | None = None
+    """For how long a runnable task of it, or below it, waited for a CPU, in ns: the total of `some` in `cpu.pressure`.
+    Absent where the kernel has no such figure."""
+    cpu_full_ns: int | None = None
+    """For how long one waited while none ran, likewise: the total of `full`."""
 
 
 @dataclass(frozen=True)

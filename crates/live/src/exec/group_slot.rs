@@ -1,34 +1,56 @@
-//! What is known of a group in shared memory: the figures of its `cpu.stat`, and what its files said last.
+//! What is known of a group in shared memory: the figures of its `cpu.stat` and `cpu.pressure`, and what its files said last.
 
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use schedlab_base::DurationNs;
+use schedlab_trace::CpuPressure;
 use schedlab_workload::{GroupSettings, Quota};
 
 use super::GroupFigures;
 
-/// Figures of `cpu.stat`: all CPU time, periods, throttled ones, throttled time, bursts, burst time; times in microseconds.
-pub(super) struct Figures(pub(super) [u64; FIGURES]);
+/// Figures of a group: of `cpu.stat` all CPU time, periods, throttled ones, throttled time, bursts, burst time; then the totals of
+/// `cpu.pressure`, some and full, and 1 if there are such. Times in microseconds.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Figures([u64; FIGURES]);
 
-/// How many figures of `cpu.stat` are kept.
-pub(super) const FIGURES: usize = 6;
+/// How many figures of a group are kept.
+pub(super) const FIGURES: usize = NAMES.len() + 3;
 
-const NAMES: [&str; FIGURES] =
+const NAMES: [&str; 6] =
     ["usage_usec", "nr_periods", "nr_throttled", "throttled_usec", "nr_bursts", "burst_usec"];
 
 impl Figures {
     pub(super) fn read(place: &str) -> Figures {
-        Figures::parse(&fs::read_to_string(format!("{place}/cpu.stat")).unwrap_or_default())
+        let text = |file: &str| fs::read_to_string(format!("{place}/{file}")).unwrap_or_default();
+        Figures::parse(&text("cpu.stat"), &text("cpu.pressure"))
     }
 
-    pub(super) fn parse(text: &str) -> Figures {
+    /// Of the texts of the two files. A kernel that counts no pressure has the second file, and refuses to read it.
+    fn parse(stat: &str, pressure: &str) -> Figures {
         let field = |name: &str| {
-            text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
+            stat.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
         };
-        Figures(NAMES.map(|name| field(name).unwrap_or(0)))
+        let [cpu_time, periods, throttled, throttled_us, bursts, burst_us] =
+            NAMES.map(|name| field(name).unwrap_or(0));
+        let (some, full, known) = match (pressure_total(pressure, "some"), pressure_total(pressure, "full")) {
+            (Some(some), Some(full)) => (some, full, 1),
+            _ => (0, 0, 0),
+        };
+        Figures([cpu_time, periods, throttled, throttled_us, bursts, burst_us, some, full, known])
     }
+
+    /// Stores them as those of a directory before the run. That they are known is no figure: it is 0 there.
+    pub(super) fn store(&self, before: &[AtomicU64; FIGURES]) {
+        before.iter().zip(self.0).take(FIGURES - 1).for_each(|(place, figure)| place.store(figure, Relaxed));
+    }
+}
+
+/// The total of a line of a pressure file.
+fn pressure_total(text: &str, line: &str) -> Option<u64> {
+    let line = text.lines().find(|other| other.split(' ').next() == Some(line))?;
+    line.split(' ').find_map(|part| part.strip_prefix("total="))?.parse().ok()
 }
 
 /// `cpu.weight`, quota and period of `cpu.max`, `cpu.max.burst`, `cpu.idle`; times in microseconds.
@@ -68,12 +90,13 @@ pub(super) struct GroupSlot {
 impl GroupSlot {
     /// What the group has used in the run.
     pub(super) fn figures(&self) -> GroupFigures {
-        let [used, periods, throttled, throttled_us, bursts, burst_us] =
+        let [used, periods, throttled, throttled_us, bursts, burst_us, some, full, known] =
             self.sum.each_ref().map(|figure| figure.load(Relaxed));
-        let [cpu_time, throttled_time, burst_time] =
-            [used, throttled_us, burst_us].map(|us| DurationNs(us * 1_000));
+        let [cpu_time, throttled_time, burst_time, some, full] =
+            [used, throttled_us, burst_us, some, full].map(|us| DurationNs(us * 1_000));
+        let pressure = (known > 0).then_some(CpuPressure { some, full });
         let settings = self.settings();
-        GroupFigures { cpu_time, periods, throttled, throttled_time, bursts, burst_time, settings }
+        GroupFigures { cpu_time, periods, throttled, throttled_time, bursts, burst_time, pressure, settings }
     }
 
     /// Reads what the group's files say. Another task may have removed it meanwhile, which has read them too.
@@ -101,6 +124,36 @@ impl GroupSlot {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const STAT: &str = "usage_usec 1540\nuser_usec 3\nnr_periods 30\nnr_throttled 29\nthrottled_usec 1461\n";
+
+    #[test]
+    fn figures_are_found() {
+        let some = "some avg10=1.00 avg60=0.00 avg300=0.00 total=700\n";
+        let full = "full avg10=1.00 avg60=0.00 avg300=0.00 total=500\n";
+        let both = format!("{some}{full}");
+        assert_eq!(Figures::parse(STAT, &both).0, [1540, 30, 29, 1461, 0, 0, 700, 500, 1]);
+        for text in ["", some, "some total=x\nfull total=1\n"] {
+            assert_eq!(Figures::parse(STAT, text).0, [1540, 30, 29, 1461, 0, 0, 0, 0, 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn pressure_is_absent_where_the_kernel_counts_none() {
+        let text = |us: u64| format!("some total={us}\nfull total={}\n", us / 2);
+        let figures = |texts: [String; 2]| {
+            // SAFETY: it consists of atomic integers.
+            let slot: GroupSlot = unsafe { std::mem::zeroed() };
+            Figures::parse(STAT, &texts[0]).store(&slot.before);
+            slot.add(Figures::parse(STAT, &texts[1]));
+            slot.figures().pressure
+        };
+        let us = |us: u64| DurationNs(us * 1_000);
+        let pressure = CpuPressure { some: us(600), full: us(300) };
+        assert_eq!(figures([text(100), text(700)]), Some(pressure));
+        assert_eq!(figures([text(700), text(700)]), Some(CpuPressure::default()));
+        assert_eq!(figures([String::new(), String::new()]), None);
+    }
 
     #[test]
     fn files_are_read_back() {

@@ -36,6 +36,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use schedlab_base::{DurationNs, Nice, TimeNs};
+use schedlab_trace::CpuPressure;
 use schedlab_workload::{GroupSettings, Measurements, Op, Scenario, ScenarioError, SpanSample, Spans};
 
 use crate::ending::Ending;
@@ -152,7 +153,7 @@ pub struct TaskFigures {
     pub thread_id: u32,
 }
 
-/// What `cpu.stat` says that a group has used in the run, with all below it.
+/// What `cpu.stat` and `cpu.pressure` say that a group has used in the run, with all below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupFigures {
     /// CPU time.
@@ -167,6 +168,8 @@ pub struct GroupFigures {
     pub bursts: u64,
     /// How much of it.
     pub burst_time: DurationNs,
+    /// Totals of its `cpu.pressure`; nothing on a kernel that counts none.
+    pub pressure: Option<CpuPressure>,
     /// What its files said at the end of the run or of the group; nothing if it was never made.
     pub settings: Option<GroupSettings>,
 }

@@ -1,7 +1,9 @@
 //! The checker of the kernel's state between two events.
 
 use crate::Kernel;
+use crate::state::group::GroupIx;
 use crate::state::ops::SchedExt;
+use crate::state::pressure::Stall;
 use crate::state::sim::Sim;
 use crate::state::task::{OpsState, RunState, SchedClass, Task};
 use schedlab_base::{CpuId, DurationNs, TaskId, TimeNs};
@@ -96,6 +98,28 @@ fn check_counts(k: &Kernel) {
     assert_eq!(k.busy_cpus, busy, "the busy CPUs are counted");
 }
 
+/// Groups count the tasks in them by what they do.
+fn check_pressure(k: &Kernel) {
+    if k.groups().is_flat() {
+        return;
+    }
+    let mut counts: BTreeMap<(GroupIx, CpuId), [u32; 3]> = BTreeMap::new();
+    for task in k.live_tasks() {
+        assert_eq!(task.stall, Stall::of(task), "{} counts as what it does", task.id);
+        if let Some(place) = (task.stall as usize).checked_sub(1) {
+            for group in k.groups().upward(task.group) {
+                counts.entry((group, task.cpu)).or_default()[place] += 1;
+            }
+        }
+    }
+    for (group, _) in k.groups().iter().skip(1) {
+        for (cpu, stalls) in k.stalls(group) {
+            let count = counts.get(&(group, cpu)).copied().unwrap_or_default();
+            assert_eq!(stalls, count, "{group:?} counts its tasks on {cpu}");
+        }
+    }
+}
+
 fn check_waits(k: &Kernel, now: TimeNs) {
     if !k.scx.loaded || k.scx.disabling {
         return;
@@ -166,6 +190,7 @@ impl<S: SchedExt> Sim<S> {
             check_task(k, task, found.get(&task.id).copied().unwrap_or(0));
         }
         check_counts(k);
+        check_pressure(k);
         check_waits(k, time);
         self.watch.check_clocks(&self.k);
         self.watch.check_idle(&self.k, time);

@@ -19,6 +19,7 @@ impl<S: SchedExt> Sim<S> {
         let entry = self.k.task_mut(task);
         entry.migrating = false;
         entry.show_on_rq();
+        self.k.note_pressure(task);
     }
 
     /// The class's `enqueue_task()`, for a task of this CPU and class.
@@ -77,6 +78,7 @@ impl<S: SchedExt> Sim<S> {
         if self.dequeue(task, cpu, class, flags) {
             self.k.task_mut(task).set_on_rq(false);
         }
+        self.k.note_pressure(task);
     }
 
     #[inline(always)]

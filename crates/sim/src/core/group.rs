@@ -122,6 +122,7 @@ impl<S: SchedExt> Sim<S> {
             return;
         }
         self.k.groups.vanish(group, GroupLife::Gone);
+        self.k.end_pressure(group);
         self.show_above(group);
         self.shoot_down_sub(group);
         self.trace(TracePointKind::CgroupRmdir, || TracePoint::CgroupRmdir { group });
@@ -182,7 +183,9 @@ impl<S: SchedExt> Sim<S> {
             ops.task_enters(task, way.to);
         }
         self.change(task, DEQUEUE_SAVE | DEQUEUE_MOVE, |sim| {
+            sim.k.leave_pressure(task);
             sim.k.fair_change_group(task, way.to);
+            sim.k.note_pressure(task);
             let used = sim.k.task(task).sum_exec_runtime.0 as i64;
             for (group, tasks, used) in [(way.from, -1, used), (way.to, 1, -used)] {
                 let entry = sim.k.groups.get_mut(group);

@@ -353,12 +353,12 @@ impl<S: SchedExt> Sim<S> {
             moves = k.cpus[cpu.index()].last_mm.replace(mm) != Some(mm);
             k.cache_arrive(cpu, next);
         }
+        prev.into_iter().chain(next).for_each(|task| k.note_pressure(task));
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
         k.idle_path &= next.is_none();
         let now = k.ctx.now;
         let entry = k.cpu_mut(cpu);
-        entry.nr_switches += 1;
-        entry.last_switch = now;
+        (entry.nr_switches, entry.last_switch) = (entry.nr_switches + 1, now);
         k.ctx.current = next;
         let prev_state = match state {
             RunState::Runnable | RunState::New => TaskState::Runnable,

@@ -75,6 +75,7 @@ impl<S: SchedExt> Sim<S> {
         let cpu = self.k.task(task).cpu;
         self.k.rq_lock(cpu);
         self.k.fair_requeue(cpu, task);
+        self.k.note_pressure(task);
         if !self.k.task(task).on_cpu {
             self.wakeup_preempt(cpu, task, false);
         }

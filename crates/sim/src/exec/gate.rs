@@ -208,6 +208,7 @@ pub(crate) fn open<S: SchedExt>(sim: &mut Sim<S>) {
     sim.k.silent = false;
     sim.k.origin = sim.k.ctx.now;
     sim.k.totals = Default::default();
+    sim.k.begin_pressure();
     if let Some(ops) = &mut sim.ops {
         ops.run_begins();
     }

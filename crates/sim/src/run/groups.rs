@@ -5,6 +5,7 @@ use crate::class::fair::group::{FairGroups, GroupRq};
 use crate::run::{Config, SimError};
 use crate::state::group::{GroupIx, Groups};
 use crate::state::ops::{OpKind, SchedExt};
+use crate::state::pressure::Pressure;
 use crate::state::sim::Sim;
 use schedlab_base::DurationNs;
 use schedlab_trace::{
@@ -33,6 +34,7 @@ pub(super) fn check_queues(config: &Config, scenario: &Scenario) -> Result<(), S
 pub(super) fn make(k: &mut Kernel, scenario: &Scenario) {
     k.groups = Groups::new(&scenario.groups, k.topology.machine.clone());
     k.fair_groups = FairGroups::new(&k.groups, |below| k.prng.below(below));
+    k.pressure = Pressure::new(k.groups.iter().len(), k.machine.tick_period());
     let all: Vec<GroupIx> = k.groups.iter().map(|(group, _)| group).collect();
     k.fair_cpus_changed(&all);
 }
@@ -115,6 +117,7 @@ impl<S: SchedExt> Sim<S> {
             throttled_time: bandwidth.throttled_time,
             bursts: bandwidth.bursts,
             burst_time: bandwidth.burst_time,
+            pressure: self.k.group_pressure(group, self.k.ctx.now),
             ..GroupRecord::default()
         }
     }

@@ -16,6 +16,7 @@ use crate::state::flat::Flat;
 use crate::state::group::Groups;
 use crate::state::held::Held;
 use crate::state::ops::{OpKind, TracePoint, TracePointKind};
+use crate::state::pressure::Pressure;
 use crate::state::rq::RtThrottling;
 use crate::state::sched::Sched;
 use crate::state::scx::ScxState;
@@ -195,6 +196,7 @@ pub struct Kernel {
     pub(crate) held: Held,
     pub(crate) groups: Groups,
     pub(crate) fair_groups: FairGroups,
+    pub(crate) pressure: Pressure,
 }
 
 /// A call into the scheduler that has to wait for the present one to return.
@@ -306,6 +308,7 @@ impl Kernel {
             held: Held::default(),
             groups,
             fair_groups: FairGroups::default(),
+            pressure: Pressure::default(),
             machine,
             cpus,
         }

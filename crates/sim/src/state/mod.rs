@@ -15,6 +15,7 @@ pub(crate) mod ops;
 pub(crate) mod order;
 pub(crate) mod path;
 pub(crate) mod points;
+pub(crate) mod pressure;
 pub(crate) mod processor;
 pub(crate) mod programs;
 pub(crate) mod rescue;

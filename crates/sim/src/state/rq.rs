@@ -111,14 +111,17 @@ impl Kernel {
 
     /// `set_task_cpu()`.
     pub(crate) fn set_task_cpu(&mut self, task: TaskId, to: CpuId) {
-        let entry = self.task_mut(task);
+        let entry = self.task(task);
         let from = entry.cpu;
         if from == to {
             return;
         }
         debug_assert!(!entry.on_cpu, "a running task does not change its CPU");
+        self.leave_pressure(task);
+        let entry = self.task_mut(task);
         entry.set_cpu(to);
         entry.count_migration();
+        self.note_pressure(task);
         self.emit(EventKind::SchedMigrate { task, from, to });
         self.fire(TracePointKind::SchedMigrateTask, || TracePoint::SchedMigrateTask { task, dest: to });
     }

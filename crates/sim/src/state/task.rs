@@ -14,6 +14,7 @@ use crate::state::cache::Warmth;
 use crate::state::deadline::DlEntity;
 use crate::state::dsq::DsqIx;
 use crate::state::group::GroupIx;
+use crate::state::pressure::Stall;
 use crate::state::subs::SchedIx;
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, OfTask, Policy, TaskId, TimeNs};
 use schedlab_workload::ProcessId;
@@ -181,6 +182,8 @@ pub struct Task {
     pub(crate) waking: bool,
     /// Between two run queues (`task_on_rq_migrating()`): for sched_ext it stays runnable meanwhile.
     pub(crate) migrating: bool,
+    /// What it counts as in its groups.
+    pub(crate) stall: Stall,
     pub(crate) ready_at: TimeNs,
     /// The sched_ext part.
     pub scx: ScxEntity,
@@ -320,6 +323,7 @@ impl Task {
             last_waker: None,
             waking: false,
             migrating: false,
+            stall: Stall::None,
             scx: ScxEntity::new(id),
             working_set_kib: spec.working_set_kib,
             fair: FairEntity::with_slice(spec.slice),

@@ -10,6 +10,7 @@ mod ejection;
 mod exchange;
 mod group_cpu;
 mod group_figures;
+mod group_pressure;
 mod group_storm;
 mod groups;
 mod hotplug;

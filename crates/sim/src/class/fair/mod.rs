@@ -53,7 +53,7 @@ pub(crate) struct FairEntity {
     pub(crate) own: u64,
     queued: bool,
     /// The task sleeps, the entity is still queued (`sched_delayed`).
-    delayed: bool,
+    pub(crate) delayed: bool,
     /// The deadline is relative: the entity continues elsewhere with what is left of its request (`rel_deadline`).
     relative: bool,
     /// How much it wants of a CPU.

@@ -250,7 +250,7 @@ carry! {
             dl if dl.is_none(),
         }
         apart { seen, view, scx, exec, process }
-        untouched { id, group, sched, user_cpus, warmth, fair, rt_slice, pid, tgid, uid, gid, comm, parent, start_time }
+        untouched { id, group, stall, sched, user_cpus, warmth, fair, rt_slice, pid, tgid, uid, gid, comm, parent, start_time }
     }
     Seen at task.seen {
         carried { state, on_rq, on_cpu, cpu, exec_start, sum_exec_runtime, nr_migrations, nvcsw, nivcsw }
