@@ -58,7 +58,9 @@ pub(crate) fn run(args: &RunArgs, quiet: bool, verbose: bool) -> Result<(), Fail
     let (mut failed, mut goals) = (None, Vec::new());
     let run = match &args.workload {
         Some(workload) => {
-            goals = planned(workload, args, quiet)?.goals;
+            let scenario = planned(workload, args, quiet)?;
+            scheduler.check_real_subs(workload, &scenario)?;
+            goals = scenario.goals;
             let run = RealRun {
                 scheduler: scheduler.clone(),
                 workload: workload.clone(),

@@ -200,6 +200,11 @@ fn sub_schedulers_that_no_run_can_attach_are_refused() {
         ("o1", "--sub b=o1", &["--sub b", "no such group"]),
         ("o1", "--sub a@5=o1", &["'5' is not a duration"]),
         ("o1", "--sub a=o1", &["of the cid form", "struct sched_ext_ops_cid"]),
+        (
+            "o1",
+            "--sub a=staircase[1ms:compute=1]",
+            &["a variable of a sub-scheduler does not change", "[compute=1]"],
+        ),
         ("o1", "--sub a=nix", &["no scheduler named 'nix'"]),
         ("o1", "--sub a=o1 --kernel 6.12", &["Linux 6.12 has no sub-schedulers", "--kernel 7.3"]),
         ("o1", "--sub a=o1 --attach-at 1ms", &["--attach-at"]),
@@ -207,5 +212,9 @@ fn sub_schedulers_that_no_run_can_attach_are_refused() {
     ] {
         folder.run(&format!("sim -s {scheduler} -w g.toml -c 2 {more}")).refused(2, words);
     }
+    folder
+        .run("run --vm -s o1 -w g.toml --sub a=o1")
+        .refused(2, &["of the cid form", "struct sched_ext_ops_cid"]);
+    folder.run("run --vm -s o1 --sub a=o1 -- true").refused(2, &["a command has no groups"]);
     folder.run("sim -s o1 -w chat --sub a=o1").refused(2, &["chat has no groups", "[[groups]]"]);
 }

@@ -243,8 +243,7 @@ pub fn record(
         series: result.series,
         counters: scheduler.counters(own.into_iter().chain(events)),
         tables: scheduler.tables(&result.scheduler.tables),
-        warnings: unconfigured(scheduler)
-            .into_iter()
+        warnings: (scheduler.with_subs().filter_map(unconfigured))
             .chain(late)
             .chain(starvation)
             .chain(returned)
@@ -281,7 +280,6 @@ impl RealRun {
     pub fn here(&self, backend: Backend, quiet: bool) -> Result<RunRecord, Failure> {
         let cpus = workload::cpus_here();
         let mut scenario = workload::scenario_on(&self.workload, self.seed, self.limit, cpus)?;
-        self.scheduler.check_subs(&self.workload, &scenario)?;
         if let Some(limit) = self.limit {
             scenario.end = match scenario.end {
                 End::After(end) => End::After(end.min(limit)),
@@ -328,8 +326,7 @@ impl RealRun {
         folder: &str,
         result: &str,
     ) -> Result<Vec<String>, Failure> {
-        let scenario = workload::scenario(&self.workload, self.seed, self.limit)?;
-        self.scheduler.check_subs(&self.workload, &scenario)?;
+        workload::scenario(&self.workload, self.seed, self.limit)?;
         let version = workload::followed().to_string();
         let mut args: Vec<String> =
             ["run", "--as-guest", "--rt-app", &version, "-w"].map(String::from).to_vec();
@@ -456,7 +453,7 @@ pub(crate) fn named_after(run: &mut RunRecord, scheduler: &Scheduler) {
     }
     run.warnings
         .retain(|warning| !matches!(warning.kind, WarningKind::Unconfigured | WarningKind::SubScheduler));
-    run.warnings.splice(0..0, unconfigured(scheduler));
+    run.warnings.splice(0..0, scheduler.with_subs().filter_map(unconfigured));
     run.warnings.extend(subs::warnings(&run.subs));
 }
 

@@ -478,9 +478,8 @@ impl Simulation {
             groups: result.groups,
             subs,
             task_waits: result.waits,
-            warnings: unconfigured(&self.scheduler)
-                .into_iter()
-                .chain(left_out(&self.scheduler))
+            warnings: (self.scheduler.with_subs().filter_map(unconfigured))
+                .chain(self.scheduler.with_subs().flat_map(left_out))
                 .chain(own_loader::computes(&self.scheduler, computes))
                 .chain(loader_refused(&self.scheduler, &refused))
                 .chain(self.scheduler.not_reached(result.duration, scenario.last_change()))

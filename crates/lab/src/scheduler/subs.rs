@@ -60,10 +60,47 @@ impl Scheduler {
             if scheduler.loader.is_some() {
                 return refuse("a scheduler that its own program loads is the root; give the object itself");
             }
+            if let Some(change) = scheduler.changes.first() {
+                return refuse(&format!(
+                    "{change}: a variable of a sub-scheduler does not change during the run; set it before, [{}={}]",
+                    change.variable, change.value
+                ));
+            }
             scheduler.check_values()?;
             self.subs.push(Sub { group: group.to_string(), at, scheduler });
         }
         Ok(())
+    }
+
+    /// A real run can have them: their groups are those of the workload, and all are of the cid form. The simulator's loader says the latter of
+    /// its own accord.
+    ///
+    /// # Errors
+    /// As of [`Scheduler::check_subs`], and one of another form.
+    pub fn check_real_subs(&self, workload: &str, scenario: &Scenario) -> Result<(), Failure> {
+        self.check_subs(workload, scenario)?;
+        for sub in &self.subs {
+            if [self, &sub.scheduler].into_iter().any(Scheduler::is_cpu_form) {
+                let cure = "use struct sched_ext_ops_cid";
+                return Err(Failure::usage(format!(
+                    "--sub {}: a sub-scheduler and the schedulers above it must be of the cid form; {cure}",
+                    sub.group
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Its object has callbacks that take numbers of CPUs. Other faults of an object are those of its load.
+    fn is_cpu_form(&self) -> bool {
+        let object = self.parsed().and_then(Result::ok);
+        object
+            .is_some_and(|object| object.struct_ops().iter().all(|table| table.type_name == "sched_ext_ops"))
+    }
+
+    /// Itself and its sub-schedulers.
+    pub(crate) fn with_subs(&self) -> impl Iterator<Item = &Scheduler> {
+        std::iter::once(self).chain(self.subs.iter().map(|sub| &sub.scheduler))
     }
 
     /// Each of them has a group, which the workload has at the beginning or makes later.

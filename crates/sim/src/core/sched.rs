@@ -357,8 +357,7 @@ impl<S: SchedExt> Sim<S> {
         k.busy_cpus = k.busy_cpus + u32::from(next.is_some()) - u32::from(prev.is_some());
         k.idle_path &= next.is_none();
         let now = k.ctx.now;
-        let entry = k.cpu_mut(cpu);
-        (entry.nr_switches, entry.last_switch) = (entry.nr_switches + 1, now);
+        k.cpu_mut(cpu).count_switch(now);
         k.ctx.current = next;
         let prev_state = match state {
             RunState::Runnable | RunState::New => TaskState::Runnable,

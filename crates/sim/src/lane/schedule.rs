@@ -320,8 +320,7 @@ impl<S: SchedExt> Sim<S> {
         let now = k.ctx.now;
         let entry = &mut k.cpus[cpu.index()];
         entry.set_curr(next);
-        entry.nr_switches += 1;
-        entry.last_switch = now;
+        entry.count_switch(now);
         k.ctx.current = next;
         k.emit(EventKind::SchedSwitch { prev, prev_state, next });
         if next.is_some() {

@@ -195,6 +195,13 @@ impl Cpu {
         ids().map(|(id, place)| Cpu::new(id, place, siblings(id, place.core), version)).collect()
     }
 
+    /// It switches to another task, or from one, now.
+    #[inline]
+    pub(crate) fn count_switch(&mut self, now: TimeNs) {
+        self.nr_switches += 1;
+        self.last_switch = now;
+    }
+
     fn new(id: CpuId, place: &schedlab_base::Cpu, siblings: Vec<CpuId>, version: KernelVersion) -> Cpu {
         Cpu {
             id,
