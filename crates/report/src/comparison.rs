@@ -195,7 +195,8 @@ fn sample(runs: &[&RunRecord], scheduler: &str, metric: &str, level: Level) -> O
 /// The seed of drawn permutations: fixed, so that equal runs give equal reports.
 const PERMUTATION_SEED: u64 = 1;
 
-fn judge(
+/// Compares two samples of a metric, the baseline first.
+pub(crate) fn judge(
     (cell, metric): (Cell, String),
     unit: &'static str,
     better: Better,

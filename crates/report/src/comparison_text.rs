@@ -6,6 +6,7 @@ use crate::cells::first_runs;
 use crate::comparison::Comparison;
 use crate::comparison_table::comparison_table;
 use crate::goals::goals_text;
+use crate::in_words::in_words;
 use crate::json::Document;
 use crate::overview::overview_table;
 use crate::ranking::ranking_table;
@@ -18,12 +19,13 @@ use schedlab_trace::waits::Waits;
 /// Pairs that wait shown without `-v`.
 const PAIRS_SHOWN: usize = 20;
 
-/// The workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
+/// The result in words, then the workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
 /// ranking; `-v` has their own tables too.
 pub fn comparison_text(document: &Document, own: impl Fn(&str, &str) -> bool, verbose: bool) -> String {
     let is_own = |c: &&Comparison| own(&c.cell.workload.name, &c.metric);
     let owned: Vec<Comparison> = document.comparisons.iter().filter(is_own).cloned().collect();
     let shown = if verbose { &document.comparisons } else { &owned };
+    let words = in_words(&owned, &document.runs);
     let mut text = String::new();
     if !document.ranking.is_empty() {
         text.push_str(&overview_table(&owned, &document.runs));
@@ -47,7 +49,7 @@ pub fn comparison_text(document: &Document, own: impl Fn(&str, &str) -> bool, ve
     if shown.is_empty() {
         text.push_str("no metric to compare: every run of one side is missing or has no figure\n");
     }
-    text
+    if words.is_empty() { text } else { format!("{words}\n{text}") }
 }
 
 /// The runs that a failed comparison has made, with the metrics that are to be shown.

@@ -1,7 +1,7 @@
 //! Runs and comparisons as JSON and back. The form is `result_file.rs`; field
 //! order and formatting are fixed, so equal runs give equal bytes.
 
-use crate::cells::{Cell, scheduler_label};
+use crate::cells::Cell;
 use crate::comparison::{Comparison, Sample, Verdict};
 use crate::goals::JudgedGoal;
 use crate::goals_json::GoalFile;
@@ -17,8 +17,8 @@ use crate::trust::Trust;
 use crate::trust_json::{AfterFile, ProvenanceFile, TaskWaits, TrustFile, ValidationFile, WarningFile};
 use crate::units::unit;
 use crate::waits_json::WaitsFile;
-use crate::workload_names::WorkloadNames;
-use schedlab_base::{DurationNs, counted};
+use crate::warning_lines::{each, merged};
+use schedlab_base::DurationNs;
 use schedlab_reproduction::{DocumentOutcome, Sensitivity};
 use schedlab_stats::Moments;
 use schedlab_trace::waits::Waits;
@@ -26,7 +26,6 @@ use schedlab_trace::{
     Bucket, Distribution, ExitKind, ExitRecord, RunRecord, SchedulerTable, Series, Standing, SubRecord,
     Warning, WarningKind,
 };
-use std::collections::BTreeSet;
 
 /// What a result file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -60,55 +59,22 @@ impl Document {
         format!("{schedulers} under {workloads}")
     }
 
-    /// All warnings: of the runs, each with what ran, then of the runs together. A warning about the scheduler alone does
-    /// not name the run. The same words stand there once.
+    /// All warnings: of the runs, with what ran, then of the runs together. Those that differ in seed, number of CPUs or task
+    /// are one line with the number of runs.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings_of(|_| true)
+        merged(&self.runs, &self.warnings, |_| true)
+    }
+
+    /// As [`Document::warnings`], with those of each run on lines of their own. The same words stand there once.
+    pub fn each_warning(&self) -> Vec<String> {
+        each(&self.runs, &self.warnings)
     }
 
     /// Those of the warnings that touch figures: a run's that make it suspect, and all of the runs together.
     pub fn doubts(&self) -> Vec<String> {
         let together = |warning: &Warning| warning.kind == WarningKind::SeedsChangeNothing;
-        self.warnings_of(|warning| warning.kind.standing() != Standing::Valid || together(warning))
-    }
-
-    fn warnings_of(&self, wanted: impl Fn(&Warning) -> bool + Copy) -> Vec<String> {
-        let several = self.runs.len() > 1;
-        let names = WorkloadNames::of(self.runs.iter().map(|run| &run.workload));
-        let place = |run: &RunRecord| {
-            if several {
-                let under = if names.are_several() {
-                    format!("{}, ", names.get(&run.workload))
-                } else {
-                    String::new()
-                };
-                format!("{}, {under}{}, seed {}: ", scheduler_label(run), counted(run.cpus, "CPU"), run.seed)
-            } else {
-                String::new()
-            }
-        };
-        let of_run = |run, warning: &Warning| match warning.kind {
-            WarningKind::Unconfigured
-            | WarningKind::LeftOut
-            | WarningKind::NotModelled
-            | WarningKind::CommandFailed
-            | WarningKind::CommandWrote
-            | WarningKind::LoaderComputes
-            | WarningKind::LoaderRefused
-            | WarningKind::NothingToSchedule
-            | WarningKind::NotReached
-            | WarningKind::GroupsUnheard
-            | WarningKind::SubScheduler
-            | WarningKind::ProgramReturned => warning.text.clone(),
-            _ => format!("{}{}", place(run), warning.text),
-        };
-        let own = self.runs.iter().flat_map(|run| {
-            run.warnings.iter().filter(move |one| wanted(one)).map(move |warning| of_run(run, warning))
-        });
-        let mut seen = BTreeSet::new();
-        let together = self.warnings.iter().filter(move |warning| wanted(warning));
-        let all = own.chain(together.map(|warning| warning.text.clone()));
-        all.filter(|text| seen.insert(text.clone())).collect()
+        let wanted = |warning: &Warning| warning.kind.standing() != Standing::Valid || together(warning);
+        merged(&self.runs, &self.warnings, wanted)
     }
 }
 

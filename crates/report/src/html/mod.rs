@@ -163,7 +163,7 @@ fn folded(heading: &str, body: &str) -> String {
 
 /// What the figures alone do not tell.
 fn warnings(document: &Document) -> String {
-    listed_under("Warnings", &document.warnings())
+    listed_under("Warnings", &document.each_warning())
 }
 
 /// Sentences under a heading, the first ones open; nothing without any.
