@@ -18,7 +18,13 @@ fn names(folder: &Folder, name: &str) -> Vec<String> {
 fn several_workloads_make_one_table_and_a_ranking() {
     let folder = Folder::new();
     let text = folder.run(&format!("{TWO} --json r.json --csv r.csv --html r.html")).ok();
-    assert!(text.starts_with("Means of vanilla and how the others differ, on modern (sim)"), "{text}");
+    assert!(text.contains("\n\nMeans of vanilla and how the others differ, on modern (sim)"), "{text}");
+    let words: Vec<&str> = text.lines().take(3).collect();
+    assert!(
+        words[0].starts_with("Under chat on 2 CPUs, ") && words[1].starts_with("Under reflex on 2 "),
+        "{text}"
+    );
+    assert_eq!(words[2], "", "{text}");
     let row = |name: &str| text.lines().find(|row| row.starts_with(name)).unwrap_or_default().to_string();
     assert!(row("chat ").contains(" throughput*, messages/s ") && row("reflex ").contains('%'), "{text}");
     assert!(text.contains("\nRanking\nfactor: geometric mean") && !text.contains("baseline\n"), "{text}");
@@ -49,6 +55,49 @@ fn several_workloads_make_one_table_and_a_ranking() {
     }
     let all = folder.run(&TWO.replace("-q", "-v")).out;
     assert!(all.contains("Ranking") && all.contains("baseline\n"), "{all}");
+}
+
+#[test]
+fn the_result_in_words_comes_before_the_table() {
+    let folder = Folder::new();
+    let line = "compare -q -s vanilla,o1 -w chat:rooms=1,messages=5 -c 1,2 --runs 3";
+    let text = folder.run(line).ok();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("On 2 CPUs, ") && lines[0].contains(", 95 % interval)"), "{text}");
+    assert!(
+        lines[1].starts_with("In throughput, from 1 to 2 CPUs vanilla ") && lines[1].contains("; o1 "),
+        "{text}"
+    );
+    assert!(lines[2].is_empty() && lines[3].starts_with("throughput in messages/s of chat:"), "{text}");
+    // The verdict is the table's.
+    let verdict =
+        lines.iter().rfind(|line| line.starts_with("   2  o1 ")).unwrap().rsplit("  ").next().unwrap();
+    assert!(lines[0].contains(verdict), "{verdict}: {text}");
+    // Without a second run there is no interval, and without a second number of CPUs no step.
+    let one = folder.run("compare -q -s vanilla,o1 -w chat:rooms=1,messages=5 -c 2 --runs 1").ok();
+    assert!(one.contains("(no interval: 1 run)") && !one.starts_with("In "), "{one}");
+    assert!(one.contains(": too few runs.\n\nthroughput"), "{one}");
+    assert!(folder.run(&format!("{line} --json -")).ok().starts_with('{'));
+}
+
+#[test]
+fn warnings_that_are_alike_are_one_line_with_a_count() {
+    let folder = Folder::new();
+    let line =
+        "compare -q -s libenzi,libenzi[idle_balance=false] -w chat:rooms=1,messages=20 -c 2,4 --runs 3";
+    let text = folder.run(&format!("{line} --json r.json")).ok();
+    let result: Value = serde_json::from_str(&folder.read("r.json")).unwrap();
+    let runs = result["runs"].as_array().unwrap();
+    let warned = |run: &&Value| {
+        let own = run["warnings"].as_array().unwrap();
+        run["settings"]["idle_balance"] == "false"
+            && own.iter().any(|one| one["kind"] == "idle_beside_waiting")
+    };
+    let count = runs.iter().filter(warned).count();
+    assert_eq!(count, 6, "the results keep each: {text}");
+    let told: Vec<&str> =
+        text.lines().filter(|line| line.starts_with("* libenzi[idle_balance=false], ")).collect();
+    assert!(told.len() == 1 && told[0].contains("], 2 and 4 CPUs, 6 runs; the worst on "), "{text}");
 }
 
 #[test]
