@@ -5,7 +5,7 @@ use crate::comparison::Comparison;
 use crate::format::{number, unit_text};
 use schedlab_base::counted;
 
-/// From this factor on a ratio is told as a factor. Chosen: "2.3 times" is read faster than "130 % more".
+/// From this factor on a ratio is shown as a factor. Chosen: "2.3 times" is read faster than "130 % more".
 const TIMES: f64 = 2.0;
 
 /// Most decimals of a figure in a sentence. Chosen: a table has more.
