@@ -3,6 +3,9 @@
 pub mod values;
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Once, OnceLock};
@@ -89,6 +92,8 @@ pub fn shipped() -> Vec<(String, Vec<u8>)> {
     static MADE: Once = Once::new();
     let schedulers = root().join("schedulers");
     MADE.call_once(|| {
+        // Test programs that run at the same time make them one after the other.
+        let _turn = locked(&schedulers).expect("the folder can be locked");
         let made = Command::new("make").args(["-s", "-C"]).arg(&schedulers).output();
         let made = made.expect("make is installed");
         let words = String::from_utf8_lossy(&made.stderr);
@@ -101,6 +106,16 @@ pub fn shipped() -> Vec<(String, Vec<u8>)> {
         .collect();
     names.sort();
     names.into_iter().map(built).collect()
+}
+
+/// A file or folder that is open and locked, once no other process has it so; until it is closed.
+fn locked(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    // SAFETY: flock takes a descriptor that is open for the length of the call.
+    match unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX) } {
+        0 => Ok(file),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The shipped schedulers' objects that carry SWAP: `NAME+swap` and bytes, in name order.

@@ -53,7 +53,7 @@ pub enum Accelerator {
     /// multi-threaded emulation has when code is patched under load (schedulers reloaded).
     EmulationSingleThread,
     /// Emulation in which guest time advances by 2^`shift` ns per instruction executed, whichever CPU executes it
-    /// (two busy CPUs have half the speed each, in turns of 2000 instructions); an idle machine's time jumps to its next timer, or
+    /// (two busy CPUs have half the speed each, in [turns](VmJob::turn)); an idle machine's time jumps to its next timer, or
     /// turn. What the host does meanwhile does not show: counts and times repeat, exactly so with 1 CPU.
     InstructionCount {
         /// 0 to 10; 3, a CPU of 125 million instructions per second, is about what emulation reaches.
@@ -84,6 +84,9 @@ pub struct VmJob {
     pub timeout: Duration,
     /// What executes it.
     pub accelerator: Accelerator,
+    /// Thousands of instructions that one of several CPUs executes before it is the next one's turn, where instructions are
+    /// counted; 2 without. Longer ones cost the host less, and the other CPU sees later what this one does.
+    pub turn: u32,
     /// The kernel to boot.
     pub kernel: KernelImage,
     /// Whether the machine may be made of a snapshot of an earlier one after its boot. Emulated ones are then; KVM boots faster
@@ -105,6 +108,7 @@ impl VmJob {
             memory_mib: 1024,
             timeout: Duration::from_secs(60),
             accelerator: Accelerator::Auto,
+            turn: turns::TURN_US,
             kernel,
             snapshot: true,
         }
@@ -249,6 +253,9 @@ fn check(job: &VmJob) -> Result<(), VmError> {
         return Err(VmError::BadJob(
             "instructions of more than 1024 ns (2^10): give a smaller shift".to_string(),
         ));
+    }
+    if job.turn == 0 {
+        return Err(VmError::BadJob("a turn of no instructions: give a thousand".to_string()));
     }
     if job.memory_mib < 256 {
         return Err(VmError::BadJob(format!("{} MiB are too little for a VM: give 256", job.memory_mib)));

@@ -185,7 +185,7 @@ fn qemu_command(job: &VmJob, image: &Image, accelerator: Accelerator, saved: boo
             command.args(["-accel", "tcg,thread=single", "-cpu", "max", "-icount", &icount]);
             // Neither the host's chance nor its clock is to tell.
             command.args(["-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]);
-            cpus = turns::add_cpus(&mut command, job.cpus, shift);
+            cpus = turns::add_cpus(&mut command, job.cpus, shift, job.turn);
             &mut command
         }
         _ => command.args(["-accel", "tcg,thread=multi", "-cpu", "max"]),

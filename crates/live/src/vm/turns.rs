@@ -6,21 +6,22 @@
 //! other one none.
 //!
 //! Two things give all CPUs turns of equal length. A timer that the guest does not see is due every [`TURN_US`] thousand
-//! instructions: that of a filter on a network without members. And behind each CPU but the last stands one that is never started,
-//! which is the one that finds the timer due. Later versions divide the time to the next timer by the number of CPUs instead:
-//! there the turns are shorter.
+//! instructions, or as many as the job says: that of a filter on a network without members. And behind each CPU but the last stands
+//! one that is never started, which is the one that finds the timer due. Later versions divide the time to the next timer by the
+//! number of CPUs instead: there the turns are shorter.
 
 use std::process::Command;
 
 /// Length of a turn in thousands of instructions. Chosen: a wakeup on another CPU takes ten thousand, so that a turn is not what
-/// is measured; each turn costs the host about the time of a thousand instructions.
-const TURN_US: u32 = 2;
+/// is measured; each turn costs the host about the time of eight thousand (QEMU 7.2, 2026-11-29).
+pub(super) const TURN_US: u32 = 2;
 
 /// The most CPUs that a VM with turns can have: QEMU's machine has places for 255.
 pub(super) const MOST_CPUS: u32 = 128;
 
-/// The guest's CPUs, `count` of them, each instruction of 2^`shift` ns. What is added to the kernel's command line.
-pub(super) fn add_cpus(command: &mut Command, count: u32, shift: u8) -> String {
+/// The guest's CPUs, `count` of them, each instruction of 2^`shift` ns, in turns of so many thousand. What is added to the kernel's
+/// command line.
+pub(super) fn add_cpus(command: &mut Command, count: u32, shift: u8, turn: u32) -> String {
     if count == 1 {
         command.args(["-smp", "1"]);
         return String::new();
@@ -34,7 +35,7 @@ pub(super) fn add_cpus(command: &mut Command, count: u32, shift: u8) -> String {
         }
     }
     command.args(["-netdev", "hubport,id=turns,hubid=0"]);
-    command.args(["-object", &format!("filter-buffer,id=turn,netdev=turns,interval={}", TURN_US << shift)]);
+    command.args(["-object", &format!("filter-buffer,id=turn,netdev=turns,interval={}", turn << shift)]);
     format!(" nr_cpus={count}")
 }
 
@@ -44,7 +45,7 @@ mod tests {
 
     fn arguments(count: u32, shift: u8) -> (Vec<String>, String) {
         let mut command = Command::new("qemu");
-        let line = add_cpus(&mut command, count, shift);
+        let line = add_cpus(&mut command, count, shift, TURN_US);
         (command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect(), line)
     }
 
