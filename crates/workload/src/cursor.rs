@@ -21,6 +21,7 @@ impl Cursor {
     /// The next operation that an executor must do; loops are walked here.
     /// [`Op::Exit`] at the end of the program, at each call. Takes time in proportion
     /// to the loop operations passed.
+    #[inline]
     pub fn next(&mut self, program: &Program) -> Op {
         loop {
             let at = self.at as usize;

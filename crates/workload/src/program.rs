@@ -13,6 +13,7 @@ macro_rules! index {
 
         impl $name {
             /// The number as an index of the scenario's table.
+            #[inline]
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -395,11 +396,13 @@ impl Program {
     }
 
     /// The operations.
+    #[inline]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
     /// The partner of the loop operation at `at`.
+    #[inline]
     pub(crate) fn partner(&self, at: usize) -> usize {
         self.partner[at] as usize
     }

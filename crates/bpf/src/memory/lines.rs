@@ -13,7 +13,7 @@
 //! nothing before a program stores to the lines that they describe: 16 bytes for a line, so at most half of what the
 //! object may take with lines of 32 bytes, a quarter with lines of 64.
 
-use super::{GuestAddr, Memory, MemoryError, Room, STACK_BASE, STACK_SIZE};
+use super::{GuestAddr, Memory, MemoryError, PAGE_SHIFT, Room, STACK_BASE, STACK_SIZE};
 use schedlab_base::Untouched;
 use std::fmt;
 use std::ops::Range;
@@ -53,6 +53,9 @@ pub(super) struct Lines {
     gone: u64,
     /// Transfers by the operation that caused them.
     by_op: Box<[u32]>,
+    /// Pages of the guest, by place, with a line that moved. Reading every line's counter would touch all of them, and
+    /// an object may have mapped gigabytes.
+    moved_pages: Box<[bool]>,
 }
 
 impl fmt::Debug for Lines {
@@ -70,8 +73,16 @@ impl Lines {
         let shift = bytes.trailing_zeros() as u8;
         let len = 2 * size_of::<u64>() * (Room::BYTES >> shift);
         let map = Untouched::new(len).map_err(MemoryError::Reserve)?;
-        let group = cpus.div_ceil(CPU_BITS).max(1);
-        Ok(Lines { map, shift, group, others: !1, moved: 0, gone: 0, by_op: vec![0; ops].into() })
+        Ok(Lines {
+            map,
+            shift,
+            group: cpus.div_ceil(CPU_BITS).max(1),
+            others: !1,
+            moved: 0,
+            gone: 0,
+            by_op: vec![0; ops].into(),
+            moved_pages: no_pages(),
+        })
     }
 
     fn count(&self) -> usize {
@@ -125,6 +136,7 @@ impl Lines {
         }
         counts[line] += 1;
         self.moved += 1;
+        self.moved_pages[(at >> PAGE_SHIFT) as usize] = true;
         if let Some(count) = self.by_op.get_mut(op as usize) {
             *count = count.saturating_add(1);
         }
@@ -145,6 +157,11 @@ impl Lines {
         }
         self.gone += gone;
     }
+}
+
+/// No page of the guest. The host commits what is set alone.
+fn no_pages() -> Box<[bool]> {
+    vec![false; Room::BYTES >> PAGE_SHIFT].into()
 }
 
 /// Which lines of the guest's memory moved from one CPU's cache to another's.
@@ -173,6 +190,7 @@ impl Memory {
             }
             (lines.moved, lines.gone) = (0, 0);
             lines.by_op.fill(0);
+            lines.moved_pages = no_pages();
         }
         self.run_on(0);
     }
@@ -254,13 +272,15 @@ impl Memory {
     pub fn moved_lines(&self) -> (Vec<(GuestAddr, u64)>, u64) {
         let Some(lines) = &self.lines else { return (Vec::new(), 0) };
         let (shift, gone, counts) = (lines.shift, lines.gone, lines.counts());
+        let in_page = PAGE_SHIFT - u32::from(shift);
+        let pages =
+            self.extents().into_iter().flat_map(|(start, end)| start >> PAGE_SHIFT..end >> PAGE_SHIFT);
+        let has_moved = |page: &u64| lines.moved_pages[self.room.place(page << PAGE_SHIFT) >> PAGE_SHIFT];
         let mut moved = Vec::new();
-        for (start, end) in self.extents() {
-            for line in start >> shift..end >> shift {
-                let count = counts[self.room.place(line << shift) >> shift];
-                if count > 0 {
-                    moved.push((GuestAddr(line << shift), count));
-                }
+        for line in pages.filter(has_moved).flat_map(|page| page << in_page..(page + 1) << in_page) {
+            let count = counts[self.room.place(line << shift) >> shift];
+            if count > 0 {
+                moved.push((GuestAddr(line << shift), count));
             }
         }
         moved.sort_unstable_by_key(|(addr, _)| addr.0);
