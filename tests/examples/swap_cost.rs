@@ -6,8 +6,8 @@
 #![allow(clippy::print_stdout, reason = "a command's result")]
 
 use schedlab_base::{DurationNs, Machine, Nice, Policy};
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
+use schedlab_scx::{BpfScheduler, LoadOptions, run};
+use schedlab_sim::{Class, Config};
 use schedlab_tests::{shipped, shipped_with_swap};
 use schedlab_workload::{
     Amount, Channel, ChannelId, ChannelKind, End, Identity, LockId, LockKind, Op, ProcessId, ProgramBuilder,

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use schedlab_base::Machine;
 use schedlab_report::from_json;
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
+use schedlab_scx::{BpfScheduler, LoadOptions, run};
+use schedlab_sim::{Class, Config};
 use schedlab_trace::RunRecord;
 use schedlab_workload::catalog;
 

@@ -8,8 +8,8 @@ mod reports;
 mod steps;
 
 use schedlab_base::{DurationNs, Machine, Prng};
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, Core, RunResult, SharedStates, run};
+use schedlab_scx::{BpfScheduler, LoadOptions, run};
+use schedlab_sim::{Class, Config, Core, RunResult, SharedStates};
 use schedlab_tests::{has_clang, root, shipped, shipped_with_swap};
 use schedlab_workload::catalog;
 

@@ -11,8 +11,8 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program that prints its results")]
 
 use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
-use schedlab_sim::{Class, Config, Core, run};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, run};
+use schedlab_sim::{Class, Config, Core};
 use schedlab_workload::catalog;
 use std::io::Read;
 use std::path::Path;

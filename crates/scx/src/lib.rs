@@ -44,6 +44,7 @@ mod pool;
 mod priority;
 mod programs;
 mod requirements;
+mod run;
 mod scheduler;
 mod settings;
 mod state;
@@ -61,6 +62,7 @@ pub use load::{EngineChoice, LoadOptions, kernel_header, kernel_types};
 pub use paths::Call;
 pub use programs::{Returned, RunProgram, TimedProgram, check_programs};
 pub use requirements::{MapNeed, Need, ProgramNeed, Requirements, requirements, tunables};
+pub use run::run;
 pub use schedlab_bpf::error::{LoadError, LoadErrorKind};
 pub use schedlab_sim::{
     BandwidthFigures, UPTIME, USER_SPACE_PID, UserSpaceNext, UserSpaceTask, UserSpaceTurn,

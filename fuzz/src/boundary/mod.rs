@@ -6,8 +6,8 @@
 mod script;
 
 use schedlab_base::{DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Start};
-use schedlab_sim::{Class, Config, RunResult, run as simulate};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, Start, run as simulate};
+use schedlab_sim::{Class, Config, RunResult};
 use schedlab_workload::{Scenario, catalog};
 use std::cell::RefCell;
 

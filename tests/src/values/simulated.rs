@@ -1,8 +1,8 @@
 //! The simulated arm.
 
 use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
+use schedlab_scx::{BpfScheduler, LoadOptions, run};
+use schedlab_sim::{Class, Config};
 
 use super::{Answers, Sheet, decode, script};
 

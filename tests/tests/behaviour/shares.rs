@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use schedlab_base::{DurationNs, Machine, Nice, Policy};
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
+use schedlab_scx::{BpfScheduler, LoadOptions, run};
+use schedlab_sim::{Class, Config};
 use schedlab_tests::shipped;
 use schedlab_workload::{Attribute, ChangeId, Op, TaskRef};
 

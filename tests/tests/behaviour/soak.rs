@@ -2,8 +2,8 @@
 //! starves. `SCHEDLAB_SOAK_SECONDS` changes the length.
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, LoadOptions};
-use schedlab_sim::{Class, Config, run};
+use schedlab_scx::{BpfScheduler, LoadOptions, run};
+use schedlab_sim::{Class, Config};
 use schedlab_tests::{shipped, shipped_with_swap};
 use schedlab_workload::{Attribute, Op, catalog};
 

@@ -2,7 +2,6 @@
 
 use super::{Lab, check, check_state, number};
 use schedlab_base::Machine;
-use schedlab_scx::BpfScheduler;
 use schedlab_sim::{Class, Config};
 use schedlab_workload::{Scenario, file};
 
@@ -24,7 +23,7 @@ pub(super) fn shares_of_groups(lab: &Lab) -> Result<(), String> {
     check_state(&output, 0, "")?;
     let mut machine = Machine::uniform("one", 1);
     machine.hz = 250;
-    let simulated = schedlab_sim::run(&Config::new(machine, 1), &scenario()?, Class::<BpfScheduler>::Fair)
+    let simulated = schedlab_scx::run(&Config::new(machine, 1), &scenario()?, Class::Fair)
         .map_err(|error| error.to_string())?;
     let mut findings = Vec::new();
     for group in &simulated.groups {

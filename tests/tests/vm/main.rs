@@ -274,7 +274,7 @@ fn simulated(name: &str, object: &[u8], workload: &str) -> Result<RunResult<BpfS
     let scheduler = BpfScheduler::load(name, object, &LoadOptions::default(), &machine);
     let scheduler = scheduler.map_err(|error| error.to_string())?;
     let scenario = catalog::build(workload, 1).map_err(|error| error.to_string())?;
-    schedlab_sim::run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler))
+    schedlab_scx::run(&Config::new(machine, 1), &scenario, Class::Ext(scheduler))
         .map_err(|error| error.to_string())
 }
 

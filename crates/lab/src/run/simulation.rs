@@ -16,9 +16,9 @@ use schedlab_bpf::memory::DEFAULT_GUEST_MEMORY;
 use schedlab_report::{Document, ExtraTables, judge_goals};
 use schedlab_reproduction::Sampling;
 use schedlab_scx::{
-    Access, BpfScheduler, Call, EngineChoice, Interleave, LoadErrorKind, LoadOptions, Message, Pause,
+    Access, BpfScheduler, Call, EngineChoice, Interleave, LoadErrorKind, LoadOptions, Message, Pause, run,
 };
-use schedlab_sim::{Class, Config, Core, FIRST_PID, Remainder, RunResult, SharedSink, SimError, run};
+use schedlab_sim::{Class, Config, Core, FIRST_PID, Remainder, RunResult, SharedSink, SimError};
 use schedlab_trace::waits::Explainer;
 use schedlab_trace::{
     Backend, CallbackCost, Printed, PrintedLine, RunRecord, SchedulerTable, Series, TimelineSink, Window,

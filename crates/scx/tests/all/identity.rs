@@ -2,8 +2,8 @@
 
 use crate::common;
 use schedlab_base::{DurationNs, Machine, Presence, Start};
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
-use schedlab_sim::{Class, Config, RunResult, run};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, run};
+use schedlab_sim::{Class, Config, RunResult};
 use schedlab_trace::ExitKind;
 use schedlab_workload::{Scenario, file, rtapp};
 
@@ -125,7 +125,7 @@ fn a_parent_waits_for_its_processes_alone() {
     for start in [Start::AtOnce, Start::Gate] {
         let mut machine = Machine::uniform("test", 2);
         machine.kernel.start = start;
-        let result = run::<BpfScheduler>(&Config::new(machine, 1), &scenario, Class::Fair).unwrap();
+        let result = run(&Config::new(machine, 1), &scenario, Class::Fair).unwrap();
         // w_web is its child, and works for 40 ms; w_pool, a thread, is none.
         let waited: Vec<DurationNs> =
             result.measurements.spans[0].samples().iter().map(|s| s.length()).collect();

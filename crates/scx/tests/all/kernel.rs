@@ -2,8 +2,8 @@
 
 use crate::common;
 use schedlab_base::Machine;
-use schedlab_scx::{BpfScheduler, LoadError, LoadOptions};
-use schedlab_sim::{Class, Config, RunResult, run};
+use schedlab_scx::{BpfScheduler, LoadError, LoadOptions, run};
+use schedlab_sim::{Class, Config, RunResult};
 use schedlab_trace::ExitKind;
 use schedlab_workload::catalog;
 

@@ -3,8 +3,8 @@
 
 use crate::common;
 use schedlab_base::{DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
-use schedlab_sim::{Class, Config, RunResult, run};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, run};
+use schedlab_sim::{Class, Config, RunResult};
 use schedlab_workload::catalog;
 
 /// A machine with two cores whose lines have 64 bytes.

@@ -2,8 +2,8 @@
 
 use crate::common;
 use schedlab_base::{DurationNs, Machine};
-use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions};
-use schedlab_sim::{Class, Config, RunResult, run};
+use schedlab_scx::{BpfScheduler, EngineChoice, LoadOptions, run};
+use schedlab_sim::{Class, Config, RunResult};
 use schedlab_trace::ExitKind;
 use schedlab_workload::catalog;
 
