@@ -11,6 +11,10 @@ mod hunt;
 mod judge;
 mod list;
 mod man;
+#[cfg(feature = "mcp")]
+mod mcp;
+#[cfg(not(feature = "mcp"))]
+#[path = "no_mcp.rs"]
 mod mcp;
 mod new;
 mod reproduce;
