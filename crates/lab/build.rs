@@ -235,12 +235,15 @@ fn read(path: &Path) -> String {
 }
 
 /// Runs the schedulers' own Makefile, which knows the flags, with another target
-/// folder.
+/// folder. It takes its share of the parallel jobs of this build.
 fn compile(schedulers: &Path, objects: &Path) {
     let mut make = Command::new("make");
     make.arg("-s").arg("-C").arg(schedulers).arg(format!("out={}", objects.display()));
     for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
         make.env_remove(name);
+    }
+    if let Some(jobs) = env::var_os("CARGO_MAKEFLAGS") {
+        make.env("MAKEFLAGS", jobs);
     }
     match make.output() {
         Err(error) => stop(&format!("cannot run make ({error}); install it (apt-get install make)")),
