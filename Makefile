@@ -3,6 +3,7 @@
 #   make quick   the same at target/quick/schedlab, a little slower and built many times faster: to try a change
 #   make demo    real schedulers compared on the chat workload, in seconds
 #   make test    everything that has to hold: format, lints, tidy, tests, VM
+#   make check   what a change needs, in minutes: format, lints, tidy, unit tests of what was changed
 #   make swarm   1,000 fresh random runs of every scheduler with all checkers
 #   make fuzz    every fuzz target for a minute (FUZZ_SECONDS=600 for ten, FUZZ_TARGETS=boundary for one)
 #   make install the command without its symbols, manual pages and completions, below PREFIX (/usr/local)
@@ -16,7 +17,7 @@ SCHEDLAB = $(or $(CARGO_TARGET_DIR),target)/release/schedlab
 # Chosen: with it the demo's 18 runs take less than 5 s of CPU time, and their waits are too short to starve a task.
 DEMO_WORKLOAD ?= chat:rooms=15,messages=3
 
-.PHONY: build quick demo test swarm fuzz page book release bench objects install uninstall clean
+.PHONY: build quick demo test check swarm fuzz page book release bench objects install uninstall clean
 
 # Without this make's variables: a library that is built from source has a make of its own, which would take DESTDIR for its own.
 build:
@@ -43,9 +44,13 @@ test:
 	@scripts/setup test
 	scripts/check
 
+check:
+	@scripts/setup build
+	scripts/check changes
+
 swarm:
 	@scripts/setup build
-	SCHEDLAB_SWARM_SEED=$${SCHEDLAB_SWARM_SEED:-$$(date +%s)} SCHEDLAB_SWARM_COUNT=$${SCHEDLAB_SWARM_COUNT:-1000} $(CARGO) test --locked -p schedlab-tests --test swarm -- --nocapture every
+	SCHEDLAB_SWARM_SEED=$${SCHEDLAB_SWARM_SEED:-$$(date +%s)} SCHEDLAB_SWARM_COUNT=$${SCHEDLAB_SWARM_COUNT:-1000} $(CARGO) test --locked -p schedlab-tests --test tree -- --nocapture swarm::every
 
 fuzz:
 	@scripts/setup fuzz

@@ -74,31 +74,72 @@ pub fn compile(name: &str, target: &str, object: &Path) -> Result<(), String> {
 pub fn written_headers() -> Result<PathBuf, String> {
     static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = || {
-        // Tests of other programs run at the same time.
-        let own = std::env::current_exe().map_err(|error| format!("the test's own path: {error}"))?;
-        let own = own.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = Schedlab::new(&format!("headers-{own}"));
+        // Tests of other processes run at the same time.
+        let folder = Schedlab::new(&format!("headers-{}", std::process::id()));
         let ended = folder.run(&["check", "-q", "--vmlinux-h", "vmlinux.h"], Duration::from_secs(60));
         if ended.code == 0 { Ok(folder.folder.clone()) } else { Err(ended.err) }
     };
     MADE.get_or_init(made).clone()
 }
 
-/// Makes the shipped schedulers' objects, once in a process, and reads them: name and bytes, in name order.
+/// Whether all that tests run is built: the command, the example `bench`, the objects of `schedulers`. `run-tests --built` says so;
+/// else each test process has to ask Cargo and make.
+pub fn is_built() -> bool {
+    std::env::var_os("SCHEDLAB_BUILT").is_some()
+}
+
+/// Has Cargo build a part of the workspace in the profile of the test that asks, if it is not there or old. Returns the profile's
+/// folder. Features are those of the whole workspace, with which the test was built, so that nothing is compiled a second time.
+///
+/// # Panics
+/// When it cannot be built.
+pub fn build(part: &[&str]) -> PathBuf {
+    let own = std::env::current_exe().expect("the test knows its own path");
+    // .../target/PROFILE/deps/test-hash
+    let profile = own.ancestors().nth(2).expect("tests lie in PROFILE/deps").to_path_buf();
+    if is_built() {
+        return profile;
+    }
+    let target = profile.parent().expect("the profile lies in the target folder");
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--workspace"]).args(part).arg("--target-dir").arg(target);
+    if profile.ends_with("release") {
+        build.arg("--release");
+    }
+    let built = build.current_dir(root()).status().expect("cargo starts");
+    assert!(built.success(), "cargo build --workspace {}", part.join(" "));
+    profile
+}
+
+/// Makes the shipped schedulers' objects, once in a process.
 ///
 /// # Panics
 /// When they cannot be made.
-pub fn shipped() -> Vec<(String, Vec<u8>)> {
+pub fn make_objects() {
     static MADE: Once = Once::new();
-    let schedulers = root().join("schedulers");
-    MADE.call_once(|| {
+    let make = || {
+        let schedulers = root().join("schedulers");
         // Test programs that run at the same time make them one after the other.
         let _turn = locked(&schedulers).expect("the folder can be locked");
         let made = Command::new("make").args(["-s", "-C"]).arg(&schedulers).output();
         let made = made.expect("make is installed");
         let words = String::from_utf8_lossy(&made.stderr);
         assert!(made.status.success(), "make -C schedulers (it needs clang 19 or newer): {words}");
+    };
+    MADE.call_once(|| {
+        if !is_built() {
+            make()
+        }
     });
+}
+
+/// Makes the shipped schedulers' objects, and reads them: name and bytes, in name order.
+///
+/// # Panics
+/// When they cannot be made.
+pub fn shipped() -> Vec<(String, Vec<u8>)> {
+    make_objects();
+    let schedulers = root().join("schedulers");
     let folders = std::fs::read_dir(&schedulers).expect("the tree is readable");
     let mut names: Vec<String> = folders
         .filter_map(|entry| entry.expect("the tree is readable").file_name().into_string().ok())
@@ -185,22 +226,13 @@ pub struct Schedlab {
 }
 
 impl Schedlab {
-    /// Builds the binary if it is not there or old, and makes a folder for `test`.
+    /// Builds the binary if it is not there or old, once in a process, and makes a folder for `test`.
     ///
     /// # Panics
     /// When it cannot be built.
     pub fn new(test: &str) -> Schedlab {
-        let own = std::env::current_exe().expect("the test knows its own path");
-        // .../target/PROFILE/deps/test-hash
-        let profile = own.ancestors().nth(2).expect("tests lie in PROFILE/deps").to_path_buf();
-        let target = profile.parent().expect("the profile lies in the target folder");
-        let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "schedlab", "--target-dir"]).arg(target);
-        if profile.ends_with("release") {
-            build.arg("--release");
-        }
-        let built = build.current_dir(root()).status().expect("cargo starts");
-        assert!(built.success(), "cargo build --package schedlab");
+        static BUILT: OnceLock<PathBuf> = OnceLock::new();
+        let profile = BUILT.get_or_init(|| build(&["--bin", "schedlab"]));
         let folder = profile.join("tmp-tests").join(test);
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("the build's folder is writable");

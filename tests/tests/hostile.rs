@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use schedlab_tests::{Schedlab, compile, has_clang, root};
@@ -27,12 +26,6 @@ const WORKLOAD: &str = "periodic:tasks=6,run=1ms,sleep=1ms,ttime=1s";
 
 /// The program's work was counted, and was too much.
 const TOO_LONG: &str = "too long";
-
-/// The command, and a folder for all tests of this file.
-fn lab() -> &'static Schedlab {
-    static LAB: OnceLock<Schedlab> = OnceLock::new();
-    LAB.get_or_init(|| Schedlab::new("hostile"))
-}
 
 /// How a child ended, and what it took.
 struct Outcome {
@@ -94,7 +87,7 @@ fn is_harmless(name: &str, reasons: &[&str]) {
     if !has_clang() {
         return;
     }
-    let lab = lab();
+    let lab = &Schedlab::new(&format!("hostile-{name}"));
     let object = lab.path(&format!("{name}.bpf.o"));
     compile(&format!("hostile/{name}"), "bpf", &object).unwrap();
     let ended = simulate(lab, &object, &lab.path(&format!("{name}.err")));

@@ -3,7 +3,7 @@
 //!
 //! Counts are the same at any load of the host. They belong to one compiler and to the profile of tests, whose assertions are in
 //! them: another compiler skips the test with a word. After a change that is worth more instructions, or saves some,
-//! `SCHEDLAB_BLESS=1 cargo test -p schedlab-tests --test instructions` writes the file again; say so in the commit.
+//! `SCHEDLAB_BLESS=1 cargo test -p schedlab-tests --test tree instructions::` writes the file again; say so in the commit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,16 +85,7 @@ fn a_switch_takes_no_more_instructions_than_before() {
 
 /// The bench example in the profile of this test.
 fn bench() -> PathBuf {
-    let own = std::env::current_exe().expect("the test knows its own path");
-    let profile = own.ancestors().nth(2).expect("tests lie in PROFILE/deps").to_path_buf();
-    let target = profile.parent().expect("the profile lies in the target folder");
-    let mut build = Command::new(env!("CARGO"));
-    build
-        .args(["build", "--quiet", "--package", "schedlab-scx", "--example", "bench", "--target-dir"])
-        .arg(target);
-    let built = build.current_dir(schedlab_tests::root()).status().expect("cargo starts");
-    assert!(built.success(), "cargo build --example bench");
-    profile.join("examples/bench")
+    schedlab_tests::build(&["--example", "bench"]).join("examples/bench")
 }
 
 /// What the bench example takes as a scheduler.

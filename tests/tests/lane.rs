@@ -2,9 +2,7 @@
 
 #![allow(clippy::print_stdout, reason = "a skipped test says so")]
 
-#[path = "lane/reports.rs"]
 mod reports;
-#[path = "lane/steps.rs"]
 mod steps;
 
 use schedlab_base::{DurationNs, Machine, Prng};

@@ -4,6 +4,8 @@
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/programs.rs"]
+mod programs;
 #[path = "tidy/prose.rs"]
 mod prose;
 #[path = "tidy/rows.rs"]

@@ -35,14 +35,25 @@ const TESTS: &[Test] = &[
     ("failures_name_the_task", failures_name_the_task),
     ("nothing_is_left_behind", nothing_is_left_behind),
     ("tasks_are_whose_the_workload_says", tasks_are_whose_the_workload_says),
+    (
+        "groups_are_made_and_removed_or_refused_with_the_cure",
+        groups_are_made_and_removed_or_refused_with_the_cure,
+    ),
 ];
 
 #[allow(clippy::print_stdout, reason = "a test program reports")]
 fn main() -> ExitCode {
     schedlab_live::enter();
-    let filter = std::env::args().nth(1).filter(|arg| !arg.starts_with('-')).unwrap_or_default();
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.iter().any(|arg| arg == "--list") {
+        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
+        return ExitCode::SUCCESS;
+    }
+    let exact = args.iter().any(|arg| arg == "--exact");
+    let filter = args.iter().find(|arg| !arg.starts_with('-')).cloned().unwrap_or_default();
+    let asked = |name: &str| if exact { name == filter } else { name.contains(&filter) };
     let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| name.contains(&filter)) {
+    for (name, test) in TESTS.iter().filter(|(name, _)| asked(name)) {
         let passed = std::panic::catch_unwind(test).is_ok();
         println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
         failed += usize::from(!passed);
@@ -462,7 +473,6 @@ fn nothing_is_left_behind() {
     assert!(!left, "a forked task outlives its run");
 }
 
-#[test]
 fn groups_are_made_and_removed_or_refused_with_the_cure() {
     let text = r#"name = "tree"
 end = "200ms"

@@ -3,8 +3,10 @@
 use schedlab_base::{CpuId, CpuMask, DurationNs, Nice, Policy};
 use schedlab_workload::{Amount, Attribute, Op};
 
-use crate::lab::{Lab, Load, Seen, all_near, disk, forever, hog, hog_after, hogs, ms, near, program, us};
-use crate::probe::When;
+use crate::behaviour::lab::{
+    Lab, Load, Seen, all_near, disk, forever, hog, hog_after, hogs, ms, near, program, us,
+};
+use crate::behaviour::probe::When;
 
 fn bsd4() -> Lab {
     Lab::new("bsd4")
@@ -434,8 +436,9 @@ fn tasks_are_bound_and_freed_at_run_time() {
         let lab = lab.change(ms(1050), 0, only(0)).change(ms(2050), 0, only(1)).change(ms(3050), 0, both);
         let seen = lab.run(hogs(ms(5000), &[0, 0, 0]));
         let ran_on = |from: u64, to: u64| {
-            let mine =
-                |s: &&crate::lab::Stint| s.task.0 == 0 && s.begin.0 > ms(from).0 && s.begin.0 < ms(to).0;
+            let mine = |s: &&crate::behaviour::lab::Stint| {
+                s.task.0 == 0 && s.begin.0 > ms(from).0 && s.begin.0 < ms(to).0
+            };
             let mut cpus: Vec<u32> = seen.stints().iter().filter(mine).map(|s| s.cpu.0).collect();
             cpus.sort_unstable();
             cpus.dedup();

@@ -3,7 +3,7 @@
 use schedlab_base::CpuMask;
 use schedlab_workload::{Attribute, Op};
 
-use crate::lab::{Lab, Load, Seen, hog, ms, near, program, us};
+use crate::behaviour::lab::{Lab, Load, Seen, hog, ms, near, program, us};
 
 fn hamq() -> Lab {
     Lab::new("hamq")

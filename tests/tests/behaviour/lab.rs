@@ -2,9 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::Path;
-use std::process::Command;
 use std::rc::Rc;
-use std::sync::OnceLock;
 
 use schedlab_base::{CpuId, CpuMask, DurationNs, Machine, Nice, Policy, TaskId, TimeNs, TimedSetting};
 use schedlab_scx::{BpfScheduler, LoadOptions};
@@ -15,18 +13,12 @@ use schedlab_workload::{
     ProgramBuilder, ProgramId, Scenario, TaskSpec, catalog,
 };
 
-use crate::probe::Probe;
+use crate::behaviour::probe::Probe;
 
 /// Makes the objects once per run of the tests, and reads one.
 pub(crate) fn object(name: &str) -> Vec<u8> {
-    static MADE: OnceLock<()> = OnceLock::new();
+    schedlab_tests::make_objects();
     let schedulers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../schedulers");
-    MADE.get_or_init(|| {
-        let made = Command::new("make").args(["-s", "-C"]).arg(&schedulers).output();
-        let made = made.expect("make is installed");
-        let words = String::from_utf8_lossy(&made.stderr);
-        assert!(made.status.success(), "make -C schedulers (it needs clang 19 or newer): {words}");
-    });
     let path = schedulers.join(format!("build/{name}.bpf.o"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }

@@ -3,8 +3,8 @@
 use schedlab_base::{DurationNs, TimeNs};
 use schedlab_workload::Op;
 
-use crate::lab::{Lab, Load, Seen, hog, hogs, ms, near, program, us};
-use crate::probe::When;
+use crate::behaviour::lab::{Lab, Load, Seen, hog, hogs, ms, near, program, us};
+use crate::behaviour::probe::When;
 
 fn libenzi() -> Lab {
     Lab::new("libenzi")

@@ -3,10 +3,10 @@
 use schedlab_base::{CpuMask, DurationNs, Nice};
 use schedlab_workload::{Attribute, ChangeId, Op, ProgramBuilder};
 
-use crate::lab::{
+use crate::behaviour::lab::{
     Lab, Load, Seen, Stint, all_near, disk, forever, hog, hog_after, hogs, ms, near, program, us,
 };
-use crate::probe::When;
+use crate::behaviour::probe::When;
 
 fn o1() -> Lab {
     Lab::new("o1")

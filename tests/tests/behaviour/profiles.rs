@@ -2,8 +2,8 @@
 
 use schedlab_workload::Op;
 
-use crate::lab::{Lab, Load, all_near, forever, hog, hogs, ms, near, program, us};
-use crate::probe::When;
+use crate::behaviour::lab::{Lab, Load, all_near, forever, hog, hogs, ms, near, program, us};
+use crate::behaviour::probe::When;
 
 fn profile(scheduler: &'static str, profile: &str) -> Lab {
     Lab::new(scheduler).set("profile", profile)

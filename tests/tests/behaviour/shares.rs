@@ -9,7 +9,7 @@ use schedlab_sim::{Class, Config};
 use schedlab_tests::shipped;
 use schedlab_workload::{Attribute, ChangeId, Op, TaskRef};
 
-use crate::lab::{Lab, Load, forever, hogs, ms, near};
+use crate::behaviour::lab::{Lab, Load, forever, hogs, ms, near};
 
 /// Nice values of the two hogs.
 const PAIRS: [[i32; 2]; 7] = [[0, 0], [0, 5], [0, 10], [0, 19], [-5, 0], [-20, 0], [-10, 10]];

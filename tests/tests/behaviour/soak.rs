@@ -7,7 +7,7 @@ use schedlab_sim::{Class, Config};
 use schedlab_tests::{shipped, shipped_with_swap};
 use schedlab_workload::{Attribute, Op, catalog};
 
-use crate::lab::{Lab, Load, forever, hog, hog_after, ms, us};
+use crate::behaviour::lab::{Lab, Load, forever, hog, hog_after, ms, us};
 
 /// 60 hogs of mixed nice values, two pairs that pass a byte to and fro, tasks that sleep, and tasks that fork all
 /// the time.
@@ -26,7 +26,7 @@ fn storm(length: DurationNs) -> Load {
     for sleep in [1, 7, 30, 100, 900] {
         load.add(0, forever(&[Op::Run(ms(1)), Op::Sleep(ms(sleep))]));
     }
-    let child = load.program(crate::lab::program(&[Op::Exec, Op::Run(ms(2))]));
+    let child = load.program(crate::behaviour::lab::program(&[Op::Exec, Op::Run(ms(2))]));
     for _ in 0..2 {
         load.add(0, forever(&[Op::Fork { program: child }, Op::WaitChild, Op::Yield]));
     }

@@ -3,8 +3,8 @@
 use schedlab_base::{DurationNs, Nice};
 use schedlab_workload::{Amount, Attribute, Op, ProgramBuilder};
 
-use crate::lab::{Lab, Load, Seen, disk, forever, hog, hogs, ms, near, program, us};
-use crate::probe::When;
+use crate::behaviour::lab::{Lab, Load, Seen, disk, forever, hog, hogs, ms, near, program, us};
+use crate::behaviour::probe::When;
 
 fn staircase() -> Lab {
     Lab::new("staircase")

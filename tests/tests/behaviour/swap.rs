@@ -1,6 +1,6 @@
 //! The layer SWAP: blocked tasks whose provider can run keep their place, and the provider runs there.
 
-use crate::lab::{Lab, Load, Seen, hog, ms, near, program, us};
+use crate::behaviour::lab::{Lab, Load, Seen, hog, ms, near, program, us};
 use schedlab_base::{CpuId, CpuMask, DurationNs, Policy};
 use schedlab_workload::{Amount, Op, ProgramBuilder};
 

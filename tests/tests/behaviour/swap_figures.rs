@@ -1,7 +1,7 @@
 //! The experiments of SWAP's paper, and a lock held by a task that no policy prefers: what must be seen with the layer,
 //! and without. Figures of the paper's machine are in `docs/swap.md`.
 
-use crate::lab::{Lab, near};
+use crate::behaviour::lab::{Lab, near};
 
 /// A policy, the same with SWAP, and a setting for both.
 type Policy = (&'static str, &'static str, Option<(&'static str, &'static str)>);

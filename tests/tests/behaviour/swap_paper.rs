@@ -1,7 +1,7 @@
 //! SWAP's detection from the arguments of system calls, and the rules of its paper.
 
-use crate::lab::{Lab, Load, Seen, ms, near, program, us};
-use crate::probe::When;
+use crate::behaviour::lab::{Lab, Load, Seen, ms, near, program, us};
+use crate::behaviour::probe::When;
 use schedlab_base::DurationNs;
 use schedlab_sim::FIRST_PID;
 use schedlab_workload::{ChannelId, LockId, LockKind, Op, ProgramBuilder, SemId, SemKind, Semaphore};

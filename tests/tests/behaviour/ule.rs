@@ -3,8 +3,8 @@
 use schedlab_base::{DurationNs, Policy};
 use schedlab_workload::{Amount, Op, ProgramBuilder};
 
-use crate::lab::{Lab, Load, Seen, all_near, forever, hog, hogs, ms, near, program, us};
-use crate::probe::{Sample, When};
+use crate::behaviour::lab::{Lab, Load, Seen, all_near, forever, hog, hogs, ms, near, program, us};
+use crate::behaviour::probe::{Sample, When};
 
 /// A tick of the statistics clock, in ms.
 const TICK: f64 = 1000.0 / 128.0;

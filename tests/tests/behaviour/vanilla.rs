@@ -3,8 +3,8 @@
 use schedlab_base::{DurationNs, Nice, Policy};
 use schedlab_workload::{Amount, Attribute, Op, ProgramBuilder};
 
-use crate::lab::{Lab, Load, all_near, hog, hogs, ms, near, program, us};
-use crate::probe::When;
+use crate::behaviour::lab::{Lab, Load, all_near, hog, hogs, ms, near, program, us};
+use crate::behaviour::probe::When;
 
 fn vanilla() -> Lab {
     Lab::new("vanilla")

@@ -1,6 +1,6 @@
 //! The published schemas (`docs/schema/`) and the tables of fields in `docs/results.md` say what is written.
 //!
-//! `SCHEDLAB_BLESS=1 cargo test -p schedlab-report --test schema` writes both again.
+//! `SCHEDLAB_BLESS=1 cargo test -p schedlab-report --test all schema::` writes both again.
 
 use schedlab_report::DOCUMENTS;
 use serde_json::{Map, Value};

@@ -2,12 +2,10 @@
 //!
 //! Needs permission to use bpf(2); without it each test says that it is skipped, and why, on standard error.
 
-mod support;
-
+use crate::support::files::{self, Expect, Kernel};
+use crate::support::{Machine, Prng, generate, kernel, reference};
 use schedlab_bpf::Insn;
 use std::io::Write;
-use support::files::{self, Expect, Kernel};
-use support::{Machine, Prng, generate, kernel, reference};
 
 const BUDGET: u64 = 60_000_000;
 /// First seed of the random programs; `BPF_SEED` and `BPF_PROGRAMS` change seed and number.
@@ -15,12 +13,11 @@ const SEED: u64 = 1;
 const PROGRAMS: u64 = 400;
 
 /// Says so, past the test harness's capture, if the kernel cannot be asked.
-fn kernel_is_missing(test: &str) -> bool {
+fn kernel_is_missing() -> bool {
     match kernel::available() {
         Ok(()) => false,
         Err(reason) => {
-            let _ =
-                writeln!(std::io::stderr(), "SKIPPED {test}: the kernel's BPF is not available: {reason}");
+            let _ = writeln!(std::io::stderr(), "skipped: the kernel's BPF is not available: {reason}");
             true
         }
     }
@@ -32,7 +29,7 @@ fn number_from_environment(name: &str, default: u64) -> u64 {
 
 #[test]
 fn kernel_agrees_on_the_conformance_files() {
-    if kernel_is_missing("kernel_agrees_on_the_conformance_files") {
+    if kernel_is_missing() {
         return;
     }
     let (mut wrong, mut compared) = (Vec::new(), 0);
@@ -61,7 +58,7 @@ fn kernel_agrees_on_the_conformance_files() {
 
 #[test]
 fn kernel_agrees_on_every_edge() {
-    if kernel_is_missing("kernel_agrees_on_every_edge") {
+    if kernel_is_missing() {
         return;
     }
     for table in reference::tables() {
@@ -100,7 +97,7 @@ fn shrink(machine: &mut Machine, slots: &[Insn], memory: &[u8]) -> Vec<Insn> {
 
 #[test]
 fn kernel_agrees_on_random_programs() {
-    if kernel_is_missing("kernel_agrees_on_random_programs") {
+    if kernel_is_missing() {
         return;
     }
     let first = number_from_environment("BPF_SEED", SEED);

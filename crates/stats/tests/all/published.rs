@@ -5,14 +5,14 @@ use schedlab_stats::{Level, Moments, student};
 use std::collections::BTreeMap;
 
 const TABLES: [&str; 6] = [
-    include_str!("../../../published/freebsd_buildworld_pentium4.csv"),
-    include_str!("../../../published/freebsd_buildworld_athlon64_i386.csv"),
-    include_str!("../../../published/freebsd_buildworld_athlon64_amd64.csv"),
-    include_str!("../../../published/freebsd_compile_apache2.csv"),
-    include_str!("../../../published/freebsd_ubench.csv"),
-    include_str!("../../../published/freebsd_oggenc.csv"),
+    include_str!("../../../../published/freebsd_buildworld_pentium4.csv"),
+    include_str!("../../../../published/freebsd_buildworld_athlon64_i386.csv"),
+    include_str!("../../../../published/freebsd_buildworld_athlon64_amd64.csv"),
+    include_str!("../../../../published/freebsd_compile_apache2.csv"),
+    include_str!("../../../../published/freebsd_ubench.csv"),
+    include_str!("../../../../published/freebsd_oggenc.csv"),
 ];
-const COMPARISONS: &str = include_str!("../../../published/freebsd_comparisons.csv");
+const COMPARISONS: &str = include_str!("../../../../published/freebsd_comparisons.csv");
 
 /// (table, -j, metric, scheduler) -> moments. The notes at the line ends are the only
 /// quoted fields, so splitting at commas finds the others.

@@ -1,7 +1,5 @@
 //! Damaged and foreign files: every one gives an error or an image, none a panic, a hang or a huge allocation.
 
-mod built;
-
 use schedlab_bpf::Memory;
 use schedlab_bpf::error::LoadErrorKind;
 use schedlab_bpf::link::{KernelModel, Settings, link};
@@ -39,7 +37,7 @@ fn try_all(bytes: &[u8], kernel: &KernelModel) -> bool {
 
 #[test]
 fn an_object_cut_off_anywhere_is_an_error() {
-    let Some(bytes) = built::compile("core") else { return };
+    let Some(bytes) = crate::built::compile("core") else { return };
     for len in 0..bytes.len() {
         let error = Object::parse("cut.bpf.o", &bytes[..len]).expect_err("cut off");
         assert!(
@@ -51,11 +49,11 @@ fn an_object_cut_off_anywhere_is_an_error() {
 
 #[test]
 fn mutated_objects_never_panic() {
-    let kernel = built::kernel();
+    let kernel = crate::built::kernel();
     let mut random = Random(7);
     let mut accepted = 0;
     for name in ["core", "links", "maps"] {
-        let Some(bytes) = built::compile(name) else { return };
+        let Some(bytes) = crate::built::compile(name) else { return };
         for _ in 0..400 {
             let mut mutant = bytes.clone();
             for _ in 0..1 + random.below(4) {
@@ -79,8 +77,8 @@ fn mutated_objects_never_panic() {
 
 #[test]
 fn changes_in_every_byte_of_the_types_never_panic() {
-    let kernel = built::kernel();
-    let Some(bytes) = built::compile("core") else { return };
+    let kernel = crate::built::kernel();
+    let Some(bytes) = crate::built::compile("core") else { return };
     let magic = [0x9f, 0xeb, 1, 0];
     let start = bytes.windows(4).position(|w| w == magic).expect("a .BTF section");
     for at in (start..bytes.len().min(start + 3000)).step_by(3) {

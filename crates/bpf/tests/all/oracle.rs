@@ -4,13 +4,11 @@
 //! to the kernel is the C library's `syscall`, and its only way to the kernel's types is `open64`, both of which this
 //! binary defines itself. Every instruction that libbpf hands to `BPF_PROG_LOAD` is then compared with ours.
 //!
-//! Run with `cargo test -p schedlab-bpf --features oracle --test oracle`. The objects are those of tests/objects
+//! Run with `cargo test -p schedlab-bpf --features oracle --test all oracle::`. The objects are those of tests/objects
 //! against the types of tests/built, and, if the environment names them, any others against a real kernel's types:
 //! `SCHEDLAB_ORACLE_OBJECTS` (a directory) and `SCHEDLAB_ORACLE_BTF` (a file such as /sys/kernel/btf/vmlinux).
 #![cfg(all(feature = "oracle", target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::print_stderr, reason = "says what was compared or skipped")]
-
-mod built;
 
 use schedlab_bpf::btf::{Btf, Kind, TypeId};
 use schedlab_bpf::insn::{Insn, op};
@@ -400,13 +398,13 @@ fn quiet() {
 fn our_objects_against_the_small_kernel() {
     let _turn = TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     quiet();
-    let kernel = built::kernel();
+    let kernel = crate::built::kernel();
     let path = format!("{}/oracle.{}.btf", env!("CARGO_TARGET_TMPDIR"), std::process::id());
-    std::fs::write(&path, built::kernel_for_libbpf().to_bytes()).expect("writes");
-    let kernel = KernelModel { btf: built::kernel_for_libbpf(), ..kernel };
+    std::fs::write(&path, crate::built::kernel_for_libbpf().to_bytes()).expect("writes");
+    let kernel = KernelModel { btf: crate::built::kernel_for_libbpf(), ..kernel };
     let btf = CString::new(path.clone()).expect("no zero");
     for name in ["core", "links", "maps"] {
-        let Some(bytes) = built::compile(name) else { return };
+        let Some(bytes) = crate::built::compile(name) else { return };
         let done = compare(name, &bytes, &kernel, &btf, "CONFIG_HZ=250\nCONFIG_SMP=y\n");
         let slots = done.unwrap_or_else(|e| panic!("{e}"));
         assert!(slots > 50, "{name}: {slots} slots compared");

@@ -1,10 +1,8 @@
 //! Random bytes as programs: the machine refuses or runs them, within the budget, and never panics.
 
-mod support;
-
+use crate::support::{Failure, Machine, Prng, generate};
 use schedlab_bpf::insn::op;
 use schedlab_bpf::{Compiler, Engine, FaultKind, FuncId, Insn, Interpreter, Memory, NoHost, Perm, code};
-use support::{Failure, Machine, Prng, generate};
 
 const BUDGET: u64 = 5_000;
 

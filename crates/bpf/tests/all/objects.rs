@@ -1,8 +1,6 @@
 //! Objects compiled from tests/objects, linked against a small kernel and run.
 
-mod built;
-
-use built::{TestHost, compile, kernel, run};
+use crate::built::{TestHost, compile, kernel, run};
 use schedlab_bpf::error::LoadErrorKind;
 use schedlab_bpf::helpers::TimerCall;
 use schedlab_bpf::link::{Image, KernelModel, Settings, link};
@@ -270,7 +268,7 @@ fn an_instruction_that_does_not_exist_is_refused_with_its_line() {
     let object = Object::parse("unknown_insn.bpf.o", &bytes).expect("parses");
     let linked = link(&object, &kernel(), &Settings::new(), &mut Memory::new().expect("memory"));
     let text = linked.expect_err("it has no such instruction").to_string();
-    let source = include_str!("objects/unknown_insn.bpf.c");
+    let source = include_str!("../objects/unknown_insn.bpf.c");
     let line = source.lines().position(|line| line.contains(".byte")).expect("it is there") + 1;
     let place = format!("section syscall, function `odd`, instruction 2 (unknown_insn.bpf.c:{line})");
     assert!(text.contains(&place) && text.contains("unknown instruction"), "{text}");

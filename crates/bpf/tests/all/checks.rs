@@ -1,14 +1,12 @@
 //! Accesses that go without a check of their own, where ways meet and around calls that take pages away: both engines do
 //! the same on random programs over pages of all kinds.
 
-mod support;
-
+use crate::support::Prng;
 use schedlab_bpf::insn::op;
 use schedlab_bpf::{
     CodeBuilder, Compiler, Done, Engine, Fault, FuncId, GuestAddr, Host, Insn, Interpreter, Marks, Memory,
     Perm, Vm,
 };
-use support::Prng;
 
 const PAGE: u64 = 4096;
 /// Ordinary, kernel's, lazy, ordinary; behind them nothing is mapped.

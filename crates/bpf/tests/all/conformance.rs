@@ -1,9 +1,7 @@
 //! Every instruction does what RFC 9669 says: the test files, and tables over all edge values.
 
-mod support;
-
-use support::files::{self, Expect};
-use support::{Failure, Machine, reference};
+use crate::support::files::{self, Expect};
+use crate::support::{Failure, Machine, reference};
 
 /// Instructions after which a test's program counts as endless.
 const BUDGET: u64 = 60_000_000;

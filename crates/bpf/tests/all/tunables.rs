@@ -1,8 +1,6 @@
 //! What an object says of its tunables decides about their settings.
 
-mod built;
-
-use built::compile;
+use crate::built::compile;
 use schedlab_base::TimedSetting;
 use schedlab_bpf::error::LoadErrorKind;
 use schedlab_bpf::object::Object;

@@ -3,12 +3,10 @@
 //! Each program gets the arena address that it works on in the memory at r1. Needs permission to use bpf(2); without it
 //! the test says on standard error that it is skipped, and why.
 
-mod support;
-
+use crate::support::{Machine, asm, kernel};
 use schedlab_bpf::GuestAddr;
 use schedlab_bpf::memory::{ARENA_BASE, PAGE_SIZE};
 use std::io::Write;
-use support::{Machine, asm, kernel};
 
 /// The allocated page: the second, so that no address in it has a zero low half.
 const ALLOCATED: u64 = ARENA_BASE + PAGE_SIZE;
@@ -75,8 +73,7 @@ fn kernel_agrees_on_arena_accesses_and_casts() {
         Err(error) => Some(format!("no arena: {error}")),
     });
     if let Some(reason) = reason {
-        let test = "kernel_agrees_on_arena_accesses_and_casts";
-        let _ = writeln!(std::io::stderr(), "SKIPPED {test}: the kernel's BPF is not available: {reason}");
+        let _ = writeln!(std::io::stderr(), "skipped: the kernel's BPF is not available: {reason}");
         return;
     }
     for (name, body) in PROGRAMS {

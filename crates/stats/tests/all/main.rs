@@ -1,0 +1,4 @@
+//! The statistics from outside, in one program.
+
+mod calibration;
+mod published;
