@@ -60,8 +60,9 @@ fn noise(count: usize) -> Vec<u8> {
 #[test]
 fn files_that_are_no_objects() {
     let lab = Schedlab::new("no-objects");
-    let own = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    std::fs::write(lab.path("host.bpf.o"), own).unwrap();
+    // This test's own program has the shipped objects in it, which would be found.
+    let host = std::fs::read(env!("CARGO_BIN_EXE_run-tests")).unwrap();
+    std::fs::write(lab.path("host.bpf.o"), host).unwrap();
     std::fs::write(lab.path("random.bpf.o"), noise(70_000)).unwrap();
     std::fs::write(lab.path("empty.bpf.o"), b"").unwrap();
     let mut half_random = b"\x7fELF\x02\x01\x01".to_vec();
