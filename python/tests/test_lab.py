@@ -290,7 +290,7 @@ def test_where_the_binary_is_looked_for(tmp_path: Path, monkeypatch: pytest.Monk
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
         return path
 
-    built, on_path, by_variable = program("tree/target/release"), program("bin"), program("other")
+    quick, on_path, by_variable = program("tree/target/quick"), program("bin"), program("other")
     installed = program("scripts")
     package = tmp_path / "tree/python/src/schedlab/command.py"
     package.parent.mkdir(parents=True)
@@ -301,6 +301,8 @@ def test_where_the_binary_is_looked_for(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr("schedlab.command.__file__", str(package))
     monkeypatch.setattr("sysconfig.get_path", lambda name: "/nowhere")
+    assert Lab().binary == quick
+    built = program("tree/target/release")
     assert Lab().binary == built
     monkeypatch.setenv("PATH", str(on_path.parent))
     assert Lab().binary == on_path

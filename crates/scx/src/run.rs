@@ -4,8 +4,8 @@ use crate::BpfScheduler;
 use schedlab_sim::{Class, Config, RunResult, SimError};
 use schedlab_workload::Scenario;
 
-/// [`schedlab_sim::run`] for objects. The simulator is generic over the scheduler, so that it is compiled where it is called;
-/// with this function that is here, once and at this room's level of optimisation, for every room above.
+/// [`schedlab_sim::run`] for objects. The simulator is generic over the scheduler, so the crate that calls it compiles it. Rooms
+/// above call this function instead, and the simulator is compiled once, at this room's level of optimisation.
 ///
 /// # Errors
 /// Those of [`schedlab_sim::run`].

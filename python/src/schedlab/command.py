@@ -83,7 +83,7 @@ def error(code: int, stderr: str, result: Result | None = None) -> SchedlabError
 
 def find(binary: str | os.PathLike[str] | None = None) -> Path:
     """The binary: the one that is named, else by the variable SCHEDLAB, else the one that is installed: beside this
-    Python's programs, on the PATH, or in `target/release` of the source tree that this package is part of.
+    Python's programs, on the PATH, or in `target/release` or `target/quick` of the source tree that this package is part of.
 
     A name without a folder is looked up on the PATH. Its relative folders, such as `.`, are passed over, and nothing
     is looked for in the current folder: what lies there need not be ours.
@@ -100,7 +100,7 @@ def find(binary: str | os.PathLike[str] | None = None) -> Path:
         if place.is_file() and os.access(place, os.X_OK):
             return place.resolve()
     raise CommandNotFound(
-        f"no schedlab binary: build it (`make build`), then put it on the PATH or name it by the variable {VARIABLE}", 5
+        f"no schedlab binary: build it (`make quick`), then put it on the PATH or name it by the variable {VARIABLE}", 5
     )
 
 
@@ -128,6 +128,7 @@ def _installed() -> Iterator[Path]:
         tree = here.parents[3]
         if (tree / "python" / "src" / "schedlab" / here.name) == here and (tree / "Cargo.toml").is_file():
             yield tree / "target" / "release" / "schedlab"
+            yield tree / "target" / "quick" / "schedlab"
 
 
 def start(

@@ -220,6 +220,12 @@ fn run(test: &Test, output: &Path, limit: Duration, built: bool) -> (Verdict, St
     if built {
         command.env("SCHEDLAB_BUILT", "1");
     }
+    // As under `cargo test`: Cargo compiles a package in its folder, where a file may ask rustup for another tool chain.
+    if std::env::var_os("RUSTUP_TOOLCHAIN").is_none()
+        && let Some(toolchain) = Path::new(env!("CARGO")).ancestors().nth(2)
+    {
+        command.env("RUSTUP_TOOLCHAIN", toolchain);
+    }
     let begin = Instant::now();
     let mut child = match command.spawn() {
         Ok(child) => child,

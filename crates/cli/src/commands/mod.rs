@@ -13,10 +13,9 @@ mod list;
 mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
-#[cfg(not(feature = "mcp"))]
-#[path = "no_mcp.rs"]
-mod mcp;
 mod new;
+#[cfg(any(test, not(feature = "mcp")))]
+mod no_mcp;
 mod reproduce;
 mod run;
 mod sched_samples;
@@ -36,8 +35,11 @@ pub(crate) use hunt::hunt;
 pub(crate) use judge::judge;
 pub(crate) use list::list;
 pub(crate) use man::man;
+#[cfg(feature = "mcp")]
 pub(crate) use mcp::mcp;
 pub(crate) use new::new;
+#[cfg(not(feature = "mcp"))]
+pub(crate) use no_mcp::mcp;
 pub(crate) use reproduce::reproduce;
 pub(crate) use run::run;
 pub(crate) use sched_samples::sched_samples;
