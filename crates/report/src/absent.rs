@@ -1,6 +1,8 @@
-//! Schedulers that have no figure of a metric where others may have one, and why: void runs, runs without the metric, or no runs.
+//! Schedulers that have no figure of a metric where others may have one, and why: void runs, runs without the metric, too few runs
+//! or none.
 
 use crate::cells::{cpus_text, distinct, listed, scheduler_label};
+use crate::comparison::Comparison;
 use crate::scheduler_names::SchedulerNames;
 use crate::trust::Trust;
 use schedlab_trace::RunRecord;
@@ -9,13 +11,14 @@ use schedlab_trace::RunRecord;
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Figures,
+    /// Some of the runs, which are in no comparison.
+    Incomplete,
     NoFigure,
     Void,
     NoRuns,
 }
 
 /// Schedulers that lack figures for one reason, and on which numbers of CPUs.
-#[derive(PartialEq)]
 pub(crate) struct Absent {
     schedulers: Vec<String>,
     cpus: Vec<usize>,
@@ -24,20 +27,31 @@ pub(crate) struct Absent {
     is_baseline: bool,
 }
 
-/// Those of the runs under one workload. Without a `metric` no run counts.
-pub(crate) fn absent(runs: &[&RunRecord], metric: Option<&str>) -> Vec<Absent> {
+/// Those of the runs under one workload, which has these comparisons. Without a `metric` no run counts.
+pub(crate) fn absent(runs: &[&RunRecord], comparisons: &[&Comparison], metric: Option<&str>) -> Vec<Absent> {
     let schedulers = distinct(runs.iter().map(|run| scheduler_label(run)));
     let mut counts = distinct(runs.iter().map(|run| run.cpus));
     counts.sort_unstable();
+    let place = |run: &RunRecord| (scheduler_label(run), run.cpus);
+    let places = distinct(runs.iter().map(|run| place(run)));
+    let sizes = places.iter().map(|at| runs.iter().filter(|run| place(run) == *at).count());
+    let most = sizes.max().unwrap_or(0);
     let mut found: Vec<Absent> = Vec::new();
     for (at, name) in schedulers.iter().enumerate() {
-        let own = |cpus: usize| runs.iter().copied().filter(move |run| run.cpus == cpus);
         let own = |cpus: usize| -> Vec<&RunRecord> {
-            own(cpus).filter(|run| scheduler_label(run) == *name).collect()
+            let is_own = |run: &&RunRecord| run.cpus == cpus && scheduler_label(run) == *name;
+            runs.iter().copied().filter(is_own).collect()
         };
-        let states: Vec<(usize, State)> =
-            counts.iter().map(|cpus| (*cpus, state(&own(*cpus), metric))).collect();
-        for wanted in [State::Void, State::NoFigure, State::NoRuns] {
+        let is_compared = |cpus: usize| {
+            let here = comparisons.iter().filter(|c| c.cell.cpus == cpus);
+            here.flat_map(|c| [&c.baseline, &c.candidate]).any(|side| side.scheduler == *name)
+        };
+        let state = |cpus: usize| match state(&own(cpus), metric) {
+            State::Figures if !is_compared(cpus) && own(cpus).len() < most => State::Incomplete,
+            state => state,
+        };
+        let states: Vec<(usize, State)> = counts.iter().map(|cpus| (*cpus, state(*cpus))).collect();
+        for wanted in [State::Void, State::NoFigure, State::Incomplete, State::NoRuns] {
             let cpus: Vec<usize> =
                 states.iter().filter(|(_, state)| *state == wanted).map(|(cpus, _)| *cpus).collect();
             if cpus.is_empty() {
@@ -45,12 +59,14 @@ pub(crate) fn absent(runs: &[&RunRecord], metric: Option<&str>) -> Vec<Absent> {
             }
             let runs: Vec<&RunRecord> = cpus.iter().flat_map(|cpus| own(*cpus)).collect();
             let lack = lack(wanted, &runs, metric);
+            // Where the first scheduler has no run, the next one is the baseline.
+            let is_baseline = at == 0 && wanted != State::NoRuns;
             let is_alike =
                 |known: &&mut Absent| !known.is_baseline && known.cpus == cpus && known.lack == lack;
             match found.iter_mut().find(is_alike) {
                 Some(known) => known.schedulers.push(name.clone()),
                 None => {
-                    found.push(Absent { schedulers: vec![name.clone()], cpus, lack, is_baseline: at == 0 });
+                    found.push(Absent { schedulers: vec![name.clone()], cpus, lack, is_baseline });
                 }
             }
         }
@@ -77,6 +93,7 @@ fn lack(state: State, runs: &[&RunRecord], metric: Option<&str>) -> String {
     match state {
         State::Void => format!("are void{reasons}"),
         State::NoRuns => "are missing".to_string(),
+        State::Incomplete => "are incomplete".to_string(),
         State::NoFigure | State::Figures => format!("have no {}{reasons}", metric.unwrap_or("figure")),
     }
 }
@@ -122,7 +139,7 @@ mod tests {
         runs[6].metrics.clear();
         runs.pop();
         let names = SchedulerNames::of(&runs);
-        let all = |metric| absent(&runs.iter().collect::<Vec<_>>(), metric);
+        let all = |metric| absent(&runs.iter().collect::<Vec<_>>(), &[], metric);
         let told: Vec<String> = all(Some("throughput")).iter().map(|one| one.sentence(&names)).collect();
         assert_eq!(
             told,
@@ -137,6 +154,11 @@ mod tests {
             other[0].sentence(&names),
             "1 and 2 CPUs nothing is compared: the runs of base, the baseline, have no other"
         );
+        // One of two runs alone has an end.
+        let some = [run("base", 1, 1.0), run("base", 2, 1.0), run("slow", 1, 1.0)];
+        let found = absent(&some.iter().collect::<Vec<_>>(), &[], Some("throughput"));
+        assert_eq!(found[0].sentence(&names), "2 CPUs there is no verdict on slow: its runs are incomplete");
+        assert_eq!(found.len(), 1);
         assert_eq!(other[1].clause(&names), "1 and 2 CPUs the runs of void and too are void (ejected)");
     }
 }

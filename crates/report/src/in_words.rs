@@ -82,7 +82,7 @@ impl<'a> Words<'a> {
         Words {
             comparisons: inside().filter(|c| Some(c.metric.as_str()) == metric).collect(),
             schedulers: distinct(own.iter().map(|run| scheduler_label(run))),
-            absent: absent(&own, metric),
+            absent: absent(&own, &inside().collect::<Vec<_>>(), metric),
             names,
             under,
         }
@@ -206,8 +206,8 @@ impl<'a> Words<'a> {
         let mut told: Vec<String> =
             shown.iter().enumerate().map(|(at, step)| self.step(step, at == 0)).collect();
         if !left.is_empty() {
-            let verb = if left.len() == 1 { "lacks" } else { "lack" };
-            told.push(format!("{} {verb} a figure on one of them", listed(left.into_iter())));
+            let is = if left.len() == 1 { "is" } else { "are" };
+            told.push(format!("{} {is} left out for lack of figures", listed(left.into_iter())));
         }
         Some(format!("{text} {}", told.join("; ")))
     }

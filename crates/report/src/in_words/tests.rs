@@ -234,7 +234,7 @@ fn void_runs_on_fewer_cpus_are_told_and_left_out_of_the_change() {
         "{text}"
     );
     assert!(lines[3].starts_with("In throughput, from 2 to 4 CPUs vanilla has no change"), "{text}");
-    assert!(lines[3].ends_with("; bad lacks a figure on one of them.") && lines.len() == 4, "{text}");
+    assert!(lines[3].ends_with("; bad is left out for lack of figures.") && lines.len() == 4, "{text}");
 }
 
 #[test]
