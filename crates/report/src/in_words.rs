@@ -1,5 +1,5 @@
-//! The result of a comparison in sentences: what the schedulers reach on the largest number of CPUs, which of them gain or lose on
-//! the way there, and what is not compared. The verdicts are those of the table, with the same words.
+//! The result of a comparison in sentences: what the schedulers reach on the largest number of CPUs, and which of them gain or lose
+//! on the way there. What is not compared is said with the reason. The verdicts are those of the table, with the same words.
 
 use crate::absent::{Absent, absent};
 use crate::cells::{Cell, cell_of, distinct, listed, main_metric, scheduler_label};
@@ -28,10 +28,10 @@ pub(crate) fn in_words(comparisons: &[Comparison], runs: &[RunRecord]) -> String
     let workloads = WorkloadNames::of(runs.iter().map(|run| &run.workload));
     let names = SchedulerNames::of(runs);
     let places = distinct(runs.iter().map(|run| without_cpus(&cell_of(run))));
-    let of = |place| Words::of(place, (comparisons, runs), &workloads, &names);
-    let mut lines: Vec<String> = Vec::new();
+    let words: Vec<Words> =
+        places.iter().map(|place| Words::of(place, (comparisons, runs), &workloads, &names)).collect();
     if comparisons.is_empty() {
-        let why = places.iter().flat_map(|place| of(place).reasons()).collect::<Vec<_>>();
+        let why = missing(&words, |one| one.clause(&names));
         let why = match (why.is_empty(), distinct(runs.iter().map(scheduler_label)).len()) {
             (false, _) => why.join("; "),
             (true, 1) => "there is one scheduler".to_string(),
@@ -39,13 +39,33 @@ pub(crate) fn in_words(comparisons: &[Comparison], runs: &[RunRecord]) -> String
         };
         return format!("Nothing is compared: {why}.\n");
     }
-    for place in places.iter().take(WORKLOADS) {
-        lines.extend(of(place).lines(!workloads.are_several()));
-    }
-    if let Some(more) = places.len().checked_sub(WORKLOADS).filter(|more| *more > 0) {
+    let mut lines: Vec<String> = words.iter().take(WORKLOADS).flat_map(Words::largest).collect();
+    if let Some(more) = words.len().checked_sub(WORKLOADS).filter(|more| *more > 0) {
         lines.push(format!("The table has {} more", counted(more, "workload")));
     }
-    lines.into_iter().map(|line| line + ".\n").collect()
+    lines.extend(missing(&words, |one| one.sentence(&names)));
+    if let [only] = &words[..] {
+        lines.extend(only.scaling());
+    }
+    lines.iter().map(|line| capital(line) + ".\n").collect()
+}
+
+/// What is said of absent schedulers, once for all workloads of which it is true.
+fn missing(words: &[Words], say: impl Fn(&Absent) -> String) -> Vec<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let all = words.iter().flat_map(|one| one.absent.iter().map(move |absent| (&one.workload, absent)));
+    for (workload, absent) in all {
+        let text = say(absent);
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, workloads)) => workloads.extend(workload.clone()),
+            None => found.push((text, workload.iter().cloned().collect())),
+        }
+    }
+    let told = |(text, workloads): (String, Vec<String>)| match workloads.is_empty() {
+        true => format!("on {text}"),
+        false => format!("under {} on {text}", listed(workloads.into_iter())),
+    };
+    found.into_iter().map(told).collect()
 }
 
 /// What the cells of one workload have in common.
@@ -60,8 +80,8 @@ struct Words<'a> {
     schedulers: Vec<String>,
     absent: Vec<Absent>,
     names: &'a SchedulerNames,
-    /// Nothing, or `under chat `.
-    under: String,
+    /// The workload's name where there are several.
+    workload: Option<String>,
 }
 
 impl<'a> Words<'a> {
@@ -75,34 +95,13 @@ impl<'a> Words<'a> {
         let main = inside().find(|c| is_main(c, runs)).or_else(|| inside().next());
         let metric = main.map(|c| c.metric.as_str()).or_else(|| main_metric(runs, &place.workload));
         let own: Vec<&RunRecord> = runs.iter().filter(|run| without_cpus(&cell_of(run)) == *place).collect();
-        let under = match workloads.are_several() {
-            true => format!("under {} ", workloads.get(&place.workload)),
-            false => String::new(),
-        };
         Words {
             comparisons: inside().filter(|c| Some(c.metric.as_str()) == metric).collect(),
             schedulers: distinct(own.iter().map(|run| scheduler_label(run))),
             absent: absent(&own, &inside().collect::<Vec<_>>(), metric),
             names,
-            under,
+            workload: workloads.are_several().then(|| workloads.get(&place.workload).to_string()),
         }
-    }
-
-    /// Why schedulers have no verdict.
-    fn reasons(&self) -> Vec<String> {
-        self.absent.iter().map(|one| format!("{}on {}", self.under, one.clause(self.names))).collect()
-    }
-
-    /// The sentences without their full stops.
-    fn lines(&self, with_scaling: bool) -> Vec<String> {
-        let mut lines = self.largest();
-        let missing = self.absent.iter().map(|one| format!("{}on {}", self.under, one.sentence(self.names)));
-        lines.extend(missing);
-        lines.extend(self.scaling().filter(|_| with_scaling));
-        if lines.is_empty() {
-            lines.push(format!("{}nothing is compared", self.under));
-        }
-        lines.iter().map(|line| capital(line)).collect()
     }
 
     fn metric(&self) -> &str {
@@ -110,7 +109,8 @@ impl<'a> Words<'a> {
     }
 
     fn on(&self, cpus: usize) -> String {
-        format!("{}on {}", self.under, counted(cpus, "CPU"))
+        let under = self.workload.as_ref().map(|name| format!("under {name} ")).unwrap_or_default();
+        format!("{under}on {}", counted(cpus, "CPU"))
     }
 
     /// Each scheduler against the baseline on the largest number of CPUs; of many, the best, the worst, and those whose verdict is the

@@ -154,8 +154,8 @@ impl<'a> Group<'a> {
     }
 }
 
-/// How grave a warning is among those alike: by the share of time that CPUs idled, by the share of CPU time that the task did not
-/// get, or by the length of the wait.
+/// How grave a warning is among those alike. It grows with the share of time that CPUs idled, and falls with the share of CPU time
+/// that the task got. Others go by the length of the wait.
 fn gravity(warning: &Warning) -> f64 {
     let Some(worst) = &warning.worst else { return 0.0 };
     let text = warning.text.replacen(&worst.task, "", 1);
