@@ -6,7 +6,7 @@
 //! each one. The bar of a change between two schedulers is made of pairs of cells of one workload, whose errors are alike in part.
 
 use crate::cells::{cell_of, distinct};
-use crate::comparison::{Comparison, Verdict};
+use crate::comparison::Comparison;
 use crate::fidelity::{FIGURES, Fidelity, FidelityCell};
 use crate::format::number;
 use crate::format::unit_text;
@@ -264,12 +264,8 @@ impl Bars {
     /// Takes back a verdict whose size is inside the bar.
     fn judge(&self, comparison: &mut Comparison, first: Option<&str>) {
         comparison.kernel_spread_percent = self.spread(&comparison.metric, first);
-        let Some(bar) = self.of_change(&comparison.metric, first) else { return };
-        comparison.kernel_factor = Some(bar.factor);
-        let (base, own) = (comparison.baseline.moments.mean, comparison.candidate.moments.mean);
-        let decided = matches!(comparison.verdict, Verdict::Better | Verdict::Worse | Verdict::Different);
-        if decided && base > 0.0 && own > 0.0 && (own / base).ln().abs() <= bar.factor.ln() {
-            comparison.verdict = Verdict::NotDecided;
+        if let Some(bar) = self.of_change(&comparison.metric, first) {
+            comparison.heed_factor(bar.factor);
         }
     }
 

@@ -1,6 +1,8 @@
 //! Which runs are comparable: those of one cell. Their schedulers by name.
 
+use schedlab_base::counted;
 use schedlab_trace::{Backend, RunRecord, WorkloadRecord};
+use std::collections::BTreeSet;
 
 /// What must be equal for two runs to be comparable.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,6 +64,24 @@ pub(crate) fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
         }
     }
     seen
+}
+
+/// `a, b and c`.
+pub(crate) fn listed(texts: impl Iterator<Item = String>) -> String {
+    let texts: Vec<String> = texts.collect();
+    match texts.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => texts.concat(),
+    }
+}
+
+/// `2, 4 and 8 CPUs`.
+pub(crate) fn cpus_text(counts: impl Iterator<Item = usize>) -> String {
+    let counts: BTreeSet<usize> = counts.collect();
+    match counts.len() {
+        0 | 1 => counted(counts.first().copied().unwrap_or(0), "CPU"),
+        _ => format!("{} CPUs", listed(counts.iter().map(usize::to_string))),
+    }
 }
 
 #[cfg(test)]

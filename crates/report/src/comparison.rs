@@ -139,6 +139,16 @@ impl Comparison {
     pub fn trust(&self) -> Trust {
         self.baseline.trust.with(&self.candidate.trust)
     }
+
+    /// Takes back a verdict on a ratio that is not larger than the `factor` by which the simulator may err.
+    pub(crate) fn heed_factor(&mut self, factor: f64) {
+        self.kernel_factor = Some(factor);
+        let (base, own) = (self.baseline.moments.mean, self.candidate.moments.mean);
+        let decided = matches!(self.verdict, Verdict::Better | Verdict::Worse | Verdict::Different);
+        if decided && base > 0.0 && own > 0.0 && (own / base).ln().abs() <= factor.ln() {
+            self.verdict = Verdict::NotDecided;
+        }
+    }
 }
 
 /// Compares every scheduler with the first one, in each cell and for each metric

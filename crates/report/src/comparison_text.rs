@@ -19,7 +19,7 @@ use schedlab_trace::waits::Waits;
 /// Pairs that wait shown without `-v`.
 const PAIRS_SHOWN: usize = 20;
 
-/// The result in words, then the workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
+/// The result in words, or why nothing is compared, then the workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
 /// ranking; `-v` has their own tables too.
 pub fn comparison_text(document: &Document, own: impl Fn(&str, &str) -> bool, verbose: bool) -> String {
     let is_own = |c: &&Comparison| own(&c.cell.workload.name, &c.metric);
@@ -46,10 +46,9 @@ pub fn comparison_text(document: &Document, own: impl Fn(&str, &str) -> bool, ve
         text.push_str("\nWhat these runs do not show:\n");
         text.extend(advice.iter().map(|line| format!("* {line}\n")));
     }
-    if shown.is_empty() {
-        text.push_str("no metric to compare: every run of one side is missing or has no figure\n");
-    }
-    if words.is_empty() { text } else { format!("{words}\n{text}") }
+    let text = text.trim_start_matches('\n');
+    let between = if words.is_empty() || text.is_empty() { "" } else { "\n" };
+    format!("{words}{between}{text}")
 }
 
 /// The runs that a failed comparison has made, with the metrics that are to be shown.
@@ -72,4 +71,24 @@ pub fn explained_waits(runs: &[RunRecord], verbose: bool) -> String {
         format!("\nWho waited for whom: {}{}", run_summary(run), waits_table(waits, 0, limit))
     };
     watched.map(table).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::compare;
+    use crate::made_up::runs;
+    use schedlab_stats::Level;
+    use schedlab_trace::ExitKind;
+
+    #[test]
+    fn what_is_not_compared_is_the_first_line() {
+        let mut runs = runs(&[10.0, 11.0], &[20.0, 21.0]);
+        runs[2..].iter_mut().for_each(|run| run.exit.kind = ExitKind::Error);
+        let comparisons = compare(&runs, Level::P95, 1.0);
+        let document = Document { runs, comparisons, ..Document::default() };
+        let text = comparison_text(&document, |_, _| true, false);
+        let start = "Nothing is compared: on 2 CPUs the runs of o1 are void (ejected).\n\nVoid runs";
+        assert!(text.starts_with(start), "{text}");
+    }
 }

@@ -43,14 +43,15 @@ fn difference_bounds(c: &Comparison) -> Option<[f64; 2]> {
     c.half_width.map(|half| [c.difference - half, c.difference + half])
 }
 
-/// Whether the ratio says the same as the difference, which the verdict is made of.
+/// Whether the ratio says the same as the difference, which the verdict is made of. Percentages have none: a ratio of them would
+/// be read as their difference.
 fn has_ratio(c: &Comparison) -> bool {
     let agree = match (c.half_width, c.percent_interval) {
         (None, _) => true,
         (Some(_), None) => false,
         (Some(half), Some([low, high])) => (low <= 0.0 && 0.0 <= high) == (c.difference.abs() <= half),
     };
-    c.baseline.moments.mean > 0.0 && agree
+    c.baseline.moments.mean > 0.0 && agree && c.unit != "%"
 }
 
 impl Extent {
@@ -59,33 +60,39 @@ impl Extent {
         matches!(self, Extent::Times(..))
     }
 
+    /// `38 %`.
+    pub(crate) fn value(&self, c: &Comparison) -> String {
+        match self {
+            Extent::Units(value, _) => {
+                format!("{}{}", without_signed_zero(number(*value)), unit_of_difference(c))
+            }
+            Extent::Times(value, _) => format!("{} times", rounded(&[*value], self.neutral(), *value)[0]),
+            Extent::Percent(value, _) => format!("{} %", rounded(&[*value], self.neutral(), *value)[0]),
+        }
+    }
+
     /// `38 % (35 to 41)`, with the interval's level where that is wanted, or why there is no interval.
     pub(crate) fn with_interval(&self, c: &Comparison, level: bool) -> String {
-        let (value, bounds, unit) = match self {
-            Extent::Times(value, bounds) => (*value, *bounds, " times".to_string()),
-            Extent::Percent(value, bounds) => (*value, *bounds, " %".to_string()),
-            Extent::Units(value, bounds) => {
-                let unit = unit_text(c.unit);
-                (*value, *bounds, if unit.is_empty() { String::new() } else { format!(" {unit}") })
-            }
+        let (Extent::Times(value, bounds) | Extent::Percent(value, bounds) | Extent::Units(value, bounds)) =
+            self;
+        let unit = match self {
+            Extent::Times(..) => " times".to_string(),
+            Extent::Percent(..) => " %".to_string(),
+            Extent::Units(..) => unit_of_difference(c),
         };
-        let plain = |value: f64| match self {
-            Extent::Units(..) => number(value),
-            _ => rounded(&[value], self.neutral(), value)[0].clone(),
-        };
-        let Some([low, high]) = bounds else {
+        let Some([low, high]) = *bounds else {
             let runs = c.baseline.values.len().min(c.candidate.values.len());
             let why =
                 if runs < 2 { format!(" (no interval: {})", counted(runs, "run")) } else { String::new() };
-            return format!("{}{unit}{why}", plain(value));
+            return self.value(c) + &why;
         };
         let texts = match self {
-            Extent::Units(..) => [value, low, high].map(number).to_vec(),
-            _ => rounded(&[value, low, high], self.neutral(), value),
+            Extent::Units(..) => [*value, low, high].map(number).map(without_signed_zero).to_vec(),
+            _ => rounded(&[*value, low, high], self.neutral(), *value),
         };
         if texts[1] == texts[2] {
             // The runs agree to the last digit.
-            return format!("{}{unit}", plain(value));
+            return self.value(c);
         }
         format!("{}{unit} ({} to {}{})", texts[0], texts[1], texts[2], level_text(c, level))
     }
@@ -98,23 +105,42 @@ impl Extent {
 
 /// ` (-3.1 to +4.2 %, 95 % interval)`; nothing where all runs have one value, or there is no interval.
 pub(crate) fn range(c: &Comparison, level: bool) -> String {
-    let told = |low: String, high: String, unit: &str| {
-        let sign = |text: String| if text.starts_with('-') { text } else { format!("+{text}") };
-        let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-        format!(" ({} to {}{unit}{})", sign(low), sign(high), level_text(c, level))
+    let told = |[low, high]: [String; 2], unit: &str| {
+        let sign =
+            |text: &str| if text == "0" || text.starts_with('-') { text.into() } else { format!("+{text}") };
+        if low == high {
+            return format!(" ({}{unit})", sign(&low));
+        }
+        format!(" ({} to {}{unit}{})", sign(&low), sign(&high), level_text(c, level))
     };
     match (c.percent_interval.filter(|_| has_ratio(c)), difference_bounds(c)) {
         (Some([low, high]), _) if high - low > 1e-9 => {
             let texts = rounded(&[low, high], 0.0, low.abs().max(high.abs()));
-            told(texts[0].clone(), texts[1].clone(), "%")
+            told([texts[0].clone(), texts[1].clone()], " %")
         }
-        (None, Some([low, high])) if high > low => told(number(low), number(high), unit_text(c.unit)),
+        (None, Some(bounds)) if bounds[1] > bounds[0] => {
+            told(bounds.map(number).map(without_signed_zero), &unit_of_difference(c))
+        }
         _ => String::new(),
     }
 }
 
+/// ` messages/s` behind a difference; of percentages it is in points.
+fn unit_of_difference(c: &Comparison) -> String {
+    match unit_text(c.unit) {
+        "" => String::new(),
+        "%" => " percentage points".to_string(),
+        unit => format!(" {unit}"),
+    }
+}
+
+/// `0` for what shows no digit but zeros, with or without a sign.
+fn without_signed_zero(text: String) -> String {
+    if text.parse().is_ok_and(|shown: f64| shown.abs() <= 0.0) { "0".to_string() } else { text }
+}
+
 fn level_text(c: &Comparison, wanted: bool) -> String {
-    if wanted { format!(", {} % interval", number(c.level_percent)) } else { String::new() }
+    if wanted { format!(", {} % interval", c.level_percent) } else { String::new() }
 }
 
 /// The values with as few decimals as show two digits of `size`, that they differ, and that they are not `neutral`.
@@ -133,5 +159,42 @@ fn rounded(values: &[f64], neutral: f64, size: f64) -> Vec<String> {
         let apart = texts.iter().enumerate().all(|(at, text)| !texts[..at].contains(text));
         apart && !texts.iter().zip(values).any(hidden)
     };
-    (least..DECIMALS).map(texts).find(shows).unwrap_or_else(|| texts(DECIMALS))
+    (least..DECIMALS)
+        .map(texts)
+        .find(shows)
+        .unwrap_or_else(|| texts(DECIMALS).into_iter().map(without_signed_zero).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::compare;
+    use crate::made_up::runs;
+    use schedlab_stats::Level;
+
+    #[test]
+    fn bounds_that_look_alike_are_one_figure_without_a_signed_zero() {
+        let mut c = compare(&runs(&[10.0, 15.0, 20.0], &[11.0, 16.0, 18.0]), Level::P995, 1.0).remove(0);
+        assert!(range(&c, true).ends_with(" %, 99.5 % interval)"), "{}", range(&c, true));
+        let mut of = |bounds| {
+            c.percent_interval = Some(bounds);
+            c.difference = 0.5 * (bounds[0] + bounds[1]);
+            c.half_width = Some(0.5 * (bounds[1] - bounds[0]));
+            range(&c, false)
+        };
+        assert_eq!(of([-0.006_31, -0.006_29]), " (-0.0063 %)");
+        assert_eq!(of([-0.000_01, 0.000_02]), " (0 %)");
+        assert_eq!(of([-0.000_01, 0.2]), " (0 to +0.2000 %)");
+        assert_eq!(without_signed_zero("-0".into()), "0");
+    }
+
+    #[test]
+    fn percentages_differ_by_points() {
+        let mut c = compare(&runs(&[10.0, 11.0, 12.0], &[30.0, 31.5, 32.0]), Level::P95, 1.0).remove(0);
+        assert!(extent(&c).times());
+        c.unit = "%";
+        let text = extent(&c).with_interval(&c, true);
+        assert!(text.starts_with("20.167 percentage points (") && !extent(&c).times(), "{text}");
+        assert!(range(&c, true).contains(" percentage points, 95 % interval)"));
+    }
 }

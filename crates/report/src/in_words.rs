@@ -1,16 +1,18 @@
 //! The result of a comparison in sentences: what the schedulers reach on the largest number of CPUs, and which of them gain or lose
-//! on the way there. The verdicts are those of the table, with the same words.
+//! on the way there. What is not compared is said with the reason. The verdicts are those of the table, with the same words.
 
-use crate::cells::{Cell, cell_of, distinct, scheduler_label};
+use crate::absent::{Absent, absent};
+use crate::cells::{Cell, cell_of, distinct, listed, main_metric, scheduler_label};
 use crate::comparison::{Comparison, Verdict};
 use crate::comparison_table::verdict_text;
 use crate::extent::{extent, range};
 use crate::ranking::is_main;
 use crate::scaling::scaling;
-use crate::trust::Trust;
+use crate::scheduler_names::SchedulerNames;
 use crate::workload_names::WorkloadNames;
 use schedlab_base::{Better, counted};
-use schedlab_trace::RunRecord;
+use schedlab_trace::{RunRecord, Standing};
+use std::cmp::Ordering;
 
 /// Workloads with sentences of their own. Chosen: the table follows, and has all.
 const WORKLOADS: usize = 4;
@@ -18,32 +20,52 @@ const WORKLOADS: usize = 4;
 /// Schedulers that are each named. Chosen: of more, the best and the worst are.
 const SCHEDULERS: usize = 3;
 
-/// The sentences, one a line; nothing without comparisons. They are about the main metric of each workload, or the first one
-/// that is shown.
+/// The sentences, one a line; nothing without runs. They are about the main metric of each workload, or the first one that is shown.
 pub(crate) fn in_words(comparisons: &[Comparison], runs: &[RunRecord]) -> String {
-    let names = WorkloadNames::of(comparisons.iter().map(|c| &c.cell.workload));
-    let short = ShortNames::of(comparisons);
-    let places = distinct(comparisons.iter().map(|c| without_cpus(&c.cell)));
-    let mut text = String::new();
-    for place in places.iter().take(WORKLOADS) {
-        let inside: Vec<&Comparison> =
-            comparisons.iter().filter(|c| without_cpus(&c.cell) == *place).collect();
-        let main = inside.iter().find(|c| is_main(c, runs)).unwrap_or(&inside[0]);
-        let under = match names.are_several() {
-            true => format!("Under {} on", names.get(&place.workload)),
-            false => "On".to_string(),
+    if runs.is_empty() {
+        return String::new();
+    }
+    let workloads = WorkloadNames::of(runs.iter().map(|run| &run.workload));
+    let names = SchedulerNames::of(runs);
+    let places = distinct(runs.iter().map(|run| without_cpus(&cell_of(run))));
+    let words: Vec<Words> =
+        places.iter().map(|place| Words::of(place, (comparisons, runs), &workloads, &names)).collect();
+    if comparisons.is_empty() {
+        let why = missing(&words, |one| one.clause(&names));
+        let why = match (why.is_empty(), distinct(runs.iter().map(scheduler_label)).len()) {
+            (false, _) => why.join("; "),
+            (true, 1) => "there is one scheduler".to_string(),
+            (true, _) => "no metric that is shown has figures on both sides".to_string(),
         };
-        let of_metric = inside.iter().copied().filter(|c| c.metric == main.metric).collect();
-        let runs = runs.iter().filter(|run| without_cpus(&cell_of(run)) == *place).collect();
-        let words = Words { comparisons: of_metric, runs, short: &short, under };
-        let scaling = if names.are_several() { None } else { words.scaling() };
-        let lines = words.largest().into_iter().chain(words.missing()).chain(scaling);
-        text.extend(lines.map(|line| line + ".\n"));
+        return format!("Nothing is compared: {why}.\n");
     }
-    if let Some(more) = places.len().checked_sub(WORKLOADS).filter(|more| *more > 0) {
-        text.push_str(&format!("The table has {} more.\n", counted(more, "workload")));
+    let mut lines: Vec<String> = words.iter().take(WORKLOADS).flat_map(Words::largest).collect();
+    if let Some(more) = words.len().checked_sub(WORKLOADS).filter(|more| *more > 0) {
+        lines.push(format!("The table has {} more", counted(more, "workload")));
     }
-    text
+    lines.extend(missing(&words, |one| one.sentence(&names)));
+    if let [only] = &words[..] {
+        lines.extend(only.scaling());
+    }
+    lines.iter().map(|line| capital(line) + ".\n").collect()
+}
+
+/// What is said of absent schedulers, once for all workloads of which it is true.
+fn missing(words: &[Words], say: impl Fn(&Absent) -> String) -> Vec<String> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    let all = words.iter().flat_map(|one| one.absent.iter().map(move |absent| (&one.workload, absent)));
+    for (workload, absent) in all {
+        let text = say(absent);
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, workloads)) => workloads.extend(workload.clone()),
+            None => found.push((text, workload.iter().cloned().collect())),
+        }
+    }
+    let told = |(text, workloads): (String, Vec<String>)| match workloads.is_empty() {
+        true => format!("on {text}"),
+        false => format!("under {} on {text}", listed(workloads.into_iter())),
+    };
+    found.into_iter().map(told).collect()
 }
 
 /// What the cells of one workload have in common.
@@ -51,73 +73,97 @@ fn without_cpus(cell: &Cell) -> Cell {
     Cell { cpus: 0, ..cell.clone() }
 }
 
-/// The schedulers' names without their settings, where the names alone differ.
-struct ShortNames(bool);
-
-impl ShortNames {
-    fn of(comparisons: &[Comparison]) -> ShortNames {
-        let sides = comparisons.iter().flat_map(|c| [&c.baseline.scheduler, &c.candidate.scheduler]);
-        let names = distinct(sides.map(String::as_str));
-        ShortNames(distinct(names.iter().map(|name| bare(name))).len() == names.len())
-    }
-
-    fn get<'a>(&self, name: &'a str) -> &'a str {
-        if self.0 { bare(name) } else { name }
-    }
-}
-
-/// `o1` of `o1[profile=d1]`.
-fn bare(name: &str) -> &str {
-    name.split_once('[').map_or(name, |(name, _)| name)
-}
-
 /// One metric under one workload.
 struct Words<'a> {
     comparisons: Vec<&'a Comparison>,
-    runs: Vec<&'a RunRecord>,
-    short: &'a ShortNames,
-    /// `On`, or `Under chat on`.
-    under: String,
+    /// Labels of the schedulers that ran.
+    schedulers: Vec<String>,
+    absent: Vec<Absent>,
+    names: &'a SchedulerNames,
+    /// The workload's name where there are several.
+    workload: Option<String>,
 }
 
-impl Words<'_> {
+impl<'a> Words<'a> {
+    fn of(
+        place: &Cell,
+        (comparisons, runs): (&'a [Comparison], &'a [RunRecord]),
+        workloads: &WorkloadNames,
+        names: &'a SchedulerNames,
+    ) -> Words<'a> {
+        let inside = || comparisons.iter().filter(|c| without_cpus(&c.cell) == *place);
+        let main = inside().find(|c| is_main(c, runs)).or_else(|| inside().next());
+        let metric = main.map(|c| c.metric.as_str()).or_else(|| main_metric(runs, &place.workload));
+        let own: Vec<&RunRecord> = runs.iter().filter(|run| without_cpus(&cell_of(run)) == *place).collect();
+        Words {
+            comparisons: inside().filter(|c| Some(c.metric.as_str()) == metric).collect(),
+            schedulers: distinct(own.iter().map(|run| scheduler_label(run))),
+            absent: absent(&own, &inside().collect::<Vec<_>>(), metric),
+            names,
+            workload: workloads.are_several().then(|| workloads.get(&place.workload).to_string()),
+        }
+    }
+
     fn metric(&self) -> &str {
         &self.comparisons[0].metric
     }
 
-    fn baseline(&self) -> &str {
-        self.short.get(&self.comparisons[0].baseline.scheduler)
-    }
-
     fn on(&self, cpus: usize) -> String {
-        format!("{} {}", self.under, counted(cpus, "CPU"))
+        let under = self.workload.as_ref().map(|name| format!("under {name} ")).unwrap_or_default();
+        format!("{under}on {}", counted(cpus, "CPU"))
     }
 
-    /// Each scheduler against the baseline on the largest number of CPUs; of many, the best and the worst.
+    /// Each scheduler against the baseline on the largest number of CPUs; of many, the best, the worst, and those whose verdict is the
+    /// opposite elsewhere.
     fn largest(&self) -> Vec<String> {
         let Some(cpus) = self.comparisons.iter().map(|c| c.cell.cpus).max() else { return Vec::new() };
-        let mut here: Vec<&Comparison> =
+        let here: Vec<&Comparison> =
             self.comparisons.iter().copied().filter(|c| c.cell.cpus == cpus).collect();
+        let many = here.len() >= SCHEDULERS;
         let mut lines = Vec::new();
-        if here.len() >= SCHEDULERS {
-            lines.push(format!(
-                "{}, the verdicts on {} of {} against {} are {}",
-                self.on(cpus),
-                self.metric(),
-                counted(here.len(), "scheduler"),
-                self.baseline(),
-                verdicts(&here)
-            ));
-            here = extremes(here);
+        if many {
+            let base = self.names.get(&here[0].baseline.scheduler);
+            let (of, told) = (counted(here.len(), "scheduler"), verdicts(&here, "difference"));
+            lines.push(format!("{}, of {of} against {base}, {told} in {}", self.on(cpus), self.metric()));
         }
-        lines.extend(here.iter().map(|c| self.against(c)));
+        let shown = if many { extremes(&here) } else { here.clone() };
+        let clause = |c: &Comparison| self.elsewhere(c).map(|told| format!("; it is {told}"));
+        lines.extend(shown.iter().map(|c| self.against(c) + &clause(c).unwrap_or_default()));
+        let others = here.iter().filter(|c| !shown.iter().any(|known| known.candidate == c.candidate));
+        let told = others.filter_map(|c| {
+            let name = self.names.get(&c.candidate.scheduler);
+            Some(format!("{}, {name} is {}, and {}", self.on(cpus), marked(c), self.elsewhere(c)?))
+        });
+        lines.extend(told);
         lines
+    }
+
+    /// `better on 1 CPU (+12.6 %)`: where the verdict is the opposite.
+    fn elsewhere(&self, c: &Comparison) -> Option<String> {
+        let opposite = match c.verdict {
+            Verdict::Better => Verdict::Worse,
+            Verdict::Worse => Verdict::Better,
+            _ => return None,
+        };
+        let is_opposite = |other: &&&Comparison| {
+            other.verdict == opposite && other.candidate.scheduler == c.candidate.scheduler
+        };
+        let told = |other: &&Comparison| {
+            let sign = if other.difference < 0.0 { '-' } else { '+' };
+            let (size, cpus) = (extent(other), counted(other.cell.cpus, "CPU"));
+            let sign = if size.times() { String::new() } else { sign.to_string() };
+            let suspect = if other.trust().standing == Standing::Valid { "" } else { ", suspect" };
+            format!("{cpus} ({sign}{}{suspect})", size.value(other))
+        };
+        let places: Vec<String> = self.comparisons.iter().filter(is_opposite).map(told).collect();
+        let verdict = opposite.name();
+        (!places.is_empty()).then(|| format!("{verdict} on {}", listed(places.into_iter())))
     }
 
     /// `On 8 CPUs, throughput of o1 is 5.2 times (4.9 to 5.6, 95 % interval) that of vanilla: better`.
     fn against(&self, c: &Comparison) -> String {
         let (on, metric) = (self.on(c.cell.cpus), self.metric());
-        let (own, base) = (self.short.get(&c.candidate.scheduler), self.baseline());
+        let (own, base) = (self.names.get(&c.candidate.scheduler), self.names.get(&c.baseline.scheduler));
         if is_open(c.verdict) {
             let (name, remarks) = (c.verdict.name(), remarks(c));
             return format!(
@@ -136,59 +182,47 @@ impl Words<'_> {
         format!("{on}, {metric} of {own} is {relation} {base}: {}", verdict_text(c))
     }
 
-    /// Schedulers that ran on the largest number of CPUs and have no verdict there.
-    fn missing(&self) -> Option<String> {
-        let cpus = self.runs.iter().map(|run| run.cpus).max()?;
-        let here = || self.runs.iter().copied().filter(|run| run.cpus == cpus);
-        let baseline = &self.comparisons[0].baseline.scheduler;
-        let has_verdict = |name: &String| {
-            self.comparisons.iter().any(|c| c.cell.cpus == cpus && c.candidate.scheduler == *name)
-        };
-        let absent = distinct(here().map(scheduler_label).filter(|name| name != baseline));
-        let absent: Vec<String> = absent.into_iter().filter(|name| !has_verdict(name)).collect();
-        let of = |names: &[String]| -> Vec<&RunRecord> {
-            here().filter(|run| names.contains(&scheduler_label(run))).collect()
-        };
-        let on = self.on(cpus);
-        let of_baseline = of(std::slice::from_ref(baseline));
-        if absent.is_empty() {
-            return None;
-        }
-        if of_baseline.iter().all(|run| run.is_void()) {
-            let why = why(&of_baseline);
-            let name = self.baseline();
-            return Some(format!("{on}, nothing is compared: the runs of {name}, the baseline, are {why}"));
-        }
-        let names: Vec<&str> = absent.iter().map(|name| self.short.get(name)).collect();
-        let why = why(&of(&absent));
-        Some(format!("{on}, there is no verdict on {}: the runs are {why}", names.join(", ")))
-    }
-
-    /// `In throughput, from 4 to 8 CPUs vanilla loses 38 % (35 to 41, 95 % interval); o1 gains 20 % (15 to 25)`.
+    /// `in throughput, from 4 to 8 CPUs vanilla loses 38 % (35 to 41, 95 % interval); o1 gains 20 % (15 to 25)`.
     fn scaling(&self) -> Option<String> {
         let steps = scaling(&self.comparisons);
         let steps: Vec<&Comparison> = steps.iter().collect();
         let mut counts: Vec<usize> = distinct(self.comparisons.iter().map(|c| c.cell.cpus));
         counts.sort_unstable();
         let (Some(_), [.., fewer, more]) = (steps.first(), &counts[..]) else { return None };
-        let head = format!("In {}, from {fewer} to {more} CPUs", self.metric());
-        let (all, shown) = if steps.len() > SCHEDULERS {
-            (format!(" the verdicts on {} are {}:", counted(steps.len(), "scheduler"), verdicts(&steps)), {
-                extremes(steps)
-            })
-        } else {
-            (String::new(), steps)
-        };
-        let told = shown.iter().enumerate().map(|(at, step)| self.step(step, at == 0));
-        Some(format!("{head}{all} {}", told.collect::<Vec<_>>().join("; ")))
+        let mut text = format!("in {}, from {fewer} to {more} CPUs", self.metric());
+        let many = steps.len() > SCHEDULERS;
+        if many {
+            let (of, told) = (counted(steps.len(), "scheduler"), verdicts(&steps, "change"));
+            text.push_str(&format!(", of {of}, {told}:"));
+        }
+        let has_step = |name: &&String| steps.iter().any(|step| step.candidate.scheduler == **name);
+        let left: Vec<String> = self
+            .schedulers
+            .iter()
+            .filter(|name| !has_step(name))
+            .map(|name| self.names.get(name).to_string())
+            .collect();
+        let shown = if many { extremes(&steps) } else { steps };
+        let mut told: Vec<String> =
+            shown.iter().enumerate().map(|(at, step)| self.step(step, at == 0)).collect();
+        if !left.is_empty() {
+            let is = if left.len() == 1 { "is" } else { "are" };
+            told.push(format!("{} {is} left out for lack of figures", listed(left.into_iter())));
+        }
+        Some(format!("{text} {}", told.join("; ")))
     }
 
     /// `vanilla loses 38 % (35 to 41)`; the first one names the level of the intervals.
     fn step(&self, step: &Comparison, first: bool) -> String {
-        let (name, notes) = (self.short.get(&step.candidate.scheduler), remarks(step));
+        let (name, notes) = (self.names.get(&step.candidate.scheduler), remarks(step));
         let few = step.verdict == Verdict::TooFewRuns;
-        if is_open(step.verdict) || few && step.difference.abs() <= 0.0 {
-            let word = if step.verdict == Verdict::NoneThatMatters { "that matters" } else { "shown" };
+        let not_decided = step.verdict == Verdict::NotDecided;
+        if is_open(step.verdict) || not_decided || few && step.difference.abs() <= 0.0 {
+            let word = match step.verdict {
+                Verdict::NoneThatMatters => "that matters",
+                Verdict::NotDecided => "decided by this simulator",
+                _ => "shown",
+            };
             return format!("{name} has no change {word}{}{notes}", range(step, first));
         }
         let extent = extent(step);
@@ -208,12 +242,10 @@ impl Words<'_> {
     }
 }
 
-/// Why runs are in no comparison.
-fn why(runs: &[&RunRecord]) -> String {
-    if runs.is_empty() || !runs.iter().all(|run| run.is_void()) {
-        return "incomplete".to_string();
-    }
-    format!("void ({})", Trust::of(runs.iter().copied()).reasons.join(", "))
+/// The sentence with a capital letter.
+fn capital(line: &str) -> String {
+    let mut rest = line.chars();
+    rest.next().into_iter().flat_map(char::to_uppercase).collect::<String>() + rest.as_str()
 }
 
 /// Whether a verdict says that there is nothing to be seen.
@@ -227,25 +259,59 @@ fn remarks(c: &Comparison) -> String {
     text.strip_prefix(c.verdict.name()).unwrap_or_default().to_string()
 }
 
-/// `3 better, 1 worse (suspect)`, in the order in which they are met.
-fn verdicts(comparisons: &[&Comparison]) -> String {
-    let marked = || comparisons.iter().map(|c| c.trust().mark(c.verdict.name()));
-    let count = |verdict: &String| marked().filter(|other| other == verdict).count();
-    let texts = distinct(marked()).into_iter().map(|verdict| format!("{} {verdict}", count(&verdict)));
-    texts.collect::<Vec<_>>().join(", ")
+/// `better (suspect)`.
+fn marked(c: &Comparison) -> String {
+    c.trust().mark(c.verdict.name())
 }
 
-/// The best and the worst, by the ratio of the means, or by their difference where there is none.
-fn extremes(mut comparisons: Vec<&Comparison>) -> Vec<&Comparison> {
-    let order = |a: &Comparison, b: &Comparison| match (a.percent, b.percent) {
-        (Some(a), Some(b)) => b.total_cmp(&a),
-        _ => b.difference.total_cmp(&a.difference),
-    };
-    comparisons.sort_by(|a, b| if a.better == Better::Lower { order(b, a) } else { order(a, b) });
-    match comparisons[..] {
+/// `3 are better, 1 is worse (suspect)`, the best first.
+fn verdicts(comparisons: &[&Comparison], noun: &str) -> String {
+    let sorted = sorted(comparisons);
+    let kinds = distinct(sorted.iter().map(|c| (c.verdict, marked(c))));
+    let told = kinds.iter().map(|(verdict, mark)| {
+        let count = sorted.iter().filter(|c| marked(c) == *mark).count();
+        let (is, has) = if count == 1 { ("is", "has") } else { ("are", "have") };
+        let mark = mark.strip_prefix(verdict.name()).unwrap_or_default();
+        match verdict {
+            Verdict::NoDifference => format!("{count} {has} no {noun} shown{mark}"),
+            Verdict::NoneThatMatters => format!("{count} {has} no {noun} that matters{mark}"),
+            Verdict::TooFewRuns => format!("{count} {has} too few runs{mark}"),
+            _ => format!("{count} {is} {}{mark}", verdict.name()),
+        }
+    });
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// The best and the worst.
+fn extremes<'a>(comparisons: &[&'a Comparison]) -> Vec<&'a Comparison> {
+    let sorted = sorted(comparisons);
+    match sorted[..] {
         [best, .., worst] => vec![best, worst],
-        _ => comparisons,
+        _ => sorted,
     }
+}
+
+/// The best first: by verdict, of which those of valid runs stand at the ends, then by the ratio of the means. Those without a ratio
+/// stand behind the others, by their difference.
+fn sorted<'a>(comparisons: &[&'a Comparison]) -> Vec<&'a Comparison> {
+    let class = |c: &Comparison| match (c.verdict, c.trust().standing == Standing::Valid) {
+        (Verdict::Better, true) => 0,
+        (Verdict::Better, false) => 1,
+        (Verdict::Worse, false) => 3,
+        (Verdict::Worse, true) => 4,
+        _ => 2,
+    };
+    let gain = |c: &Comparison| {
+        let size = c.percent.unwrap_or(c.difference);
+        if c.better == Better::Lower { -size } else { size }
+    };
+    let order = |a: &&Comparison, b: &&Comparison| -> Ordering {
+        let classes = (class(a), a.percent.is_none()).cmp(&(class(b), b.percent.is_none()));
+        classes.then(gain(b).total_cmp(&gain(a)))
+    };
+    let mut all = comparisons.to_vec();
+    all.sort_by(order);
+    all
 }
 
 #[cfg(test)]

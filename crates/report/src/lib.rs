@@ -1,6 +1,7 @@
 //! Results as tables, JSON, CSV, HTML and Perfetto traces: the only room that
 //! knows output formats. Nothing here measures; comparisons are made by `stats`.
 
+mod absent;
 mod advice;
 mod bars;
 mod cells;
@@ -47,6 +48,7 @@ mod run_tables;
 mod run_text;
 mod samples;
 mod scaling;
+mod scheduler_names;
 mod schema;
 mod stat_json;
 mod table;

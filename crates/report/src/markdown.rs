@@ -7,6 +7,7 @@ use crate::comparison::{Comparison, Sample};
 use crate::comparison_table::{change, verdict_text};
 use crate::format::number;
 use crate::gate::Gate;
+use crate::in_words::in_words;
 use crate::json::Document;
 use crate::names::{cell, visible};
 use crate::workload_names::WorkloadNames;
@@ -33,8 +34,13 @@ pub fn to_markdown(
     notes: &MarkdownNotes,
 ) -> String {
     let is_shown = |c: &&Comparison| shown(&c.cell.workload.name, &c.metric);
-    let comparisons: Vec<&Comparison> = document.comparisons.iter().filter(is_shown).collect();
+    let owned: Vec<Comparison> = document.comparisons.iter().filter(is_shown).cloned().collect();
+    let comparisons: Vec<&Comparison> = owned.iter().collect();
     let mut page = outcome(gate, &comparisons);
+    let words: Vec<String> = in_words(&owned, &document.runs).lines().map(str::to_string).collect();
+    if !words.is_empty() {
+        let _ = write!(page, "\n{}", block("text", &words));
+    }
     page.push_str(&table(document, &comparisons));
     for line in &notes.lines {
         let _ = writeln!(page, "\n{}", code(line));
@@ -184,6 +190,7 @@ mod tests {
         let text = page("slower");
         for part in [
             "### schedlab: compared\n\nVerdicts: 1 worse.\n",
+            "```text\nOn 2 CPUs, throughput of slower is ",
             "| `slower` | 2 | `throughput, messages/s` | `vanilla` | 20.500 ± 1.242 | `slower` |",
             "| `scheduler slower` | `ab12` |",
             "```sh\nschedlab slower\n```",

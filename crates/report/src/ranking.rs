@@ -1,10 +1,10 @@
 //! Schedulers ranked over several workloads, by the main figure of each: how many times as good as the first scheduler.
 
-use crate::cells::{Cell, main_metric, scheduler_label};
+use crate::cells::{Cell, cell_of, distinct, main_metric, scheduler_label};
 use crate::comparison::{Comparison, Verdict};
 use crate::format::number;
 use crate::table::table;
-use schedlab_base::{Better, counted};
+use schedlab_base::{Better, Metric, counted};
 use schedlab_trace::{RunRecord, Standing};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,12 +45,10 @@ pub fn ranking(comparisons: &[Comparison], runs: &[RunRecord]) -> Vec<Ranked> {
     let counts =
         |c: &&Comparison| c.baseline.scheduler == baseline && c.better != Better::Neither && is_main(c, runs);
     let main: Vec<&Comparison> = comparisons.iter().filter(counts).collect();
-    let mut cells = Vec::new();
-    for comparison in &main {
-        if !cells.contains(&&comparison.cell) {
-            cells.push(&comparison.cell);
-        }
-    }
+    // From the runs: a scheduler whose runs are all void is in no comparison, and lacks the figure.
+    let of_baseline =
+        runs.iter().filter(|run| scheduler_label(run) == baseline && has_main_figure(run, runs));
+    let cells = distinct(of_baseline.map(cell_of));
     let no_ratio = without_ratio(&main);
     let told: Vec<String> = no_ratio.iter().map(|(_, text)| text.clone()).collect();
     let mut ranked: Vec<Ranked> = Vec::new();
@@ -70,6 +68,13 @@ pub fn ranking(comparisons: &[Comparison], runs: &[RunRecord]) -> Vec<Ranked> {
     }
     ranked.sort_by(|a, b| b.factor.unwrap_or(0.0).total_cmp(&a.factor.unwrap_or(0.0)));
     ranked
+}
+
+/// Whether a run has the main figure of its workload, with a good direction.
+fn has_main_figure(run: &RunRecord, runs: &[RunRecord]) -> bool {
+    let Some(main) = main_metric(runs, &run.workload) else { return false };
+    let counts = |metric: &Metric| metric.better != Better::Neither && metric.value.is_finite();
+    !run.is_void() && run.metrics.iter().find(|metric| metric.name == main).is_some_and(counts)
 }
 
 /// Whether the metric is the main one of its workload.
@@ -245,6 +250,19 @@ pub(crate) mod tests {
         assert_eq!((ranking[1].scheduler.as_str(), ranking[1].worse, ranking[1].same), ("ule", 1, 1));
         runs.iter_mut().for_each(|run| run.metrics[0].value = -1.0);
         assert!(ranked(&runs)[1..].iter().all(|one| one.factor.is_none()), "no ratio of what is negative");
+    }
+
+    #[test]
+    fn the_only_other_scheduler_is_ejected_in_a_workload_and_stands_last() {
+        let mut runs =
+            two_workloads(&[("vanilla", [10.0, 10.0], [8.0, 8.0]), ("o1", [90.0, 90.0], [4.0, 4.0])]);
+        runs.iter_mut()
+            .filter(|run| run.scheduler == "o1" && run.workload.name == "chat")
+            .for_each(|run| run.exit.kind = ExitKind::Error);
+        let ranking = ranked(&runs);
+        let shown: Vec<_> =
+            ranking.iter().map(|one| (one.scheduler.as_str(), one.factor, one.missing)).collect();
+        assert_eq!(shown, [("vanilla", Some(1.0), 0), ("o1", None, 1)]);
     }
 
     #[test]

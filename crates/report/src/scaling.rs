@@ -6,7 +6,8 @@ use crate::comparison::{Comparison, Sample, judge};
 use schedlab_stats::Level;
 
 /// Each scheduler on the largest number of CPUs against itself on the next smaller one, in the order of the comparisons. They are
-/// those of one workload, machine and metric. Nothing where one number of CPUs has figures.
+/// those of one workload, machine and metric. Nothing where one number of CPUs has figures. The wider of the simulator's error bars of
+/// both numbers of CPUs is heeded.
 pub(crate) fn scaling(comparisons: &[&Comparison]) -> Vec<Comparison> {
     let mut counts = distinct(comparisons.iter().map(|c| c.cell.cpus));
     counts.sort_unstable();
@@ -19,7 +20,13 @@ pub(crate) fn scaling(comparisons: &[&Comparison]) -> Vec<Comparison> {
         let level = level(first)?;
         let place = (first.cell.clone(), first.metric.clone());
         let sides = [less.1.clone(), sample.clone()];
-        Some(judge(place, first.unit, first.better, sides, (level, first.at_least_percent)))
+        let mut step = judge(place, first.unit, first.better, sides, (level, first.at_least_percent));
+        // The bars are of changes between schedulers; none is measured for a change between numbers of CPUs.
+        let factors = [less.0, first].into_iter().filter_map(|c| c.kernel_factor);
+        if let Some(factor) = factors.reduce(f64::max) {
+            step.heed_factor(factor);
+        }
+        Some(step)
     };
     schedulers.iter().filter_map(step).collect()
 }
@@ -62,5 +69,20 @@ mod tests {
         assert_eq!(verdicts, [Verdict::Worse, Verdict::Better]);
         assert_eq!((steps[1].baseline.moments.mean, steps[1].candidate.moments.mean), (51.0, 81.0));
         assert!(steps.iter().all(|step| step.paired && level(step) == Some(Level::P90)));
+    }
+
+    #[test]
+    fn a_step_inside_the_bar_is_not_decided() {
+        let mut all = runs(&[90.0, 91.0, 92.0], &[50.0, 51.0, 52.0]);
+        let mut more = runs(&[70.0, 71.0, 72.0], &[90.0, 91.0, 92.0]);
+        more.iter_mut().for_each(|run| run.cpus = 8);
+        all.extend(more);
+        let mut compared = compare(&all, Level::P95, 1.0);
+        compared.retain(|c| c.metric == "throughput");
+        compared[0].heed_factor(1.5);
+        compared[1].heed_factor(1.1);
+        let steps = scaling(&compared.iter().collect::<Vec<_>>());
+        let verdicts: Vec<Verdict> = steps.iter().map(|step| step.verdict).collect();
+        assert_eq!(verdicts, [Verdict::NotDecided, Verdict::Better]);
     }
 }

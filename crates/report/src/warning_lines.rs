@@ -1,7 +1,7 @@
 //! Warnings as lines for people. Lines of several runs that differ in seed, number of CPUs or task become one, which counts the
 //! runs and has the words of the worst of them. Result files keep each warning.
 
-use crate::cells::{distinct, scheduler_label};
+use crate::cells::{cpus_text, distinct, scheduler_label};
 use crate::workload_names::WorkloadNames;
 use schedlab_base::counted;
 use schedlab_trace::{RunRecord, Warning, WarningKind};
@@ -131,9 +131,9 @@ impl<'a> Group<'a> {
         if self.key.place.is_none() {
             return warning.text.clone();
         }
-        let length = |warning: &Warning| warning.worst.as_ref().map_or(0, |worst| worst.length.0);
         let worse = |a: (&'a RunRecord, &'a Warning), b: (&'a RunRecord, &'a Warning)| {
-            if length(b.1) > length(a.1) { b } else { a }
+            let graver = gravity(b.1).total_cmp(&gravity(a.1)).then(b.1.count.cmp(&a.1.count));
+            if graver.is_gt() { b } else { a }
         };
         let (run, shown) = self.warnings.iter().copied().fold((first, warning), worse);
         let runs = distinct(self.warnings.iter().map(|(run, _)| (run.cpus, run.seed)));
@@ -154,6 +154,19 @@ impl<'a> Group<'a> {
     }
 }
 
+/// How grave a warning is among those alike. It grows with the share of time that CPUs idled, and falls with the share of CPU time
+/// that the task got. Others go by the length of the wait.
+fn gravity(warning: &Warning) -> f64 {
+    let Some(worst) = &warning.worst else { return 0.0 };
+    let text = warning.text.replacen(&worst.task, "", 1);
+    let percent = |verb: &str| {
+        let (number, _) = text.split_once(verb)?.1.split_once(" %")?;
+        number.parse::<f64>().ok()
+    };
+    let got = || percent(" got ").map(|got| -got);
+    percent(" idled ").or_else(got).unwrap_or(worst.length.0 as f64)
+}
+
 /// The text with a mark for each number.
 fn without_figures(text: &str) -> String {
     let mut shape = String::new();
@@ -165,16 +178,6 @@ fn without_figures(text: &str) -> String {
         }
     }
     shape
-}
-
-/// `2, 4 and 8 CPUs`.
-fn cpus_text(counts: impl Iterator<Item = usize>) -> String {
-    let counts: BTreeSet<usize> = counts.collect();
-    let texts: Vec<String> = counts.iter().map(usize::to_string).collect();
-    match texts.split_last() {
-        Some((_, [])) | None => counted(counts.first().copied().unwrap_or(0), "CPU"),
-        Some((last, others)) => format!("{} and {last} CPUs", others.join(", ")),
-    }
 }
 
 /// Texts of which those that differ in the number of CPUs are one.
@@ -262,6 +265,35 @@ mod tests {
             run.warnings[0].text = text.into();
         }
         assert_eq!(merged(&runs, &[], |_| true), ["map 1", "map 2"]);
+    }
+
+    #[test]
+    fn the_worst_is_the_one_with_the_gravest_figure() {
+        let worst = |texts: [(&str, u64); 3]| {
+            let mut runs = [1, 2, 3].map(|seed| waited("o1", 2, seed, 1, 1000 - seed));
+            for (run, (text, count)) in runs.iter_mut().zip(texts) {
+                run.warnings[0].text = text.into();
+                run.warnings[0].count = count;
+            }
+            merged(&runs, &[], |_| true).concat()
+        };
+        let idle = worst([
+            ("CPUs idled 5.0 % of the machine's time", 9),
+            ("CPUs idled 30.2 % of the machine's time", 1),
+            ("CPUs idled 9.0 % of the machine's time", 1),
+        ]);
+        assert!(idle.contains("the worst on 2 CPUs, seed 2: CPUs idled 30.2 %"), "{idle}");
+        let poor = worst([
+            ("task client/1 got 2.00 % of the CPU time", 1),
+            ("task client/1 got 10.00 % of the CPU time", 1),
+            ("task client/1 got 0.50 % of the CPU time", 1),
+        ]);
+        assert!(poor.contains("seed 3: task client/1 got 0.50 %"), "{poor}");
+        let mut runs = [1, 2].map(|seed| waited("o1", 2, seed, 1, 50));
+        runs[1].warnings[0].text.push_str("; 4 more tasks likewise");
+        runs[1].warnings[0].count = 5;
+        let more = merged(&runs, &[], |_| true).concat();
+        assert!(more.contains("seed 2: task client/1 waited 50 ms for a CPU; 4 more"), "{more}");
     }
 
     #[test]

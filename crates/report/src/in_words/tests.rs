@@ -90,12 +90,12 @@ fn three_schedulers_and_more() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(
         lines[0],
-        "On 4 CPUs, the verdicts on throughput of 3 schedulers against a are 1 better, 1 worse, 1 no difference that matters."
+        "On 4 CPUs, of 3 schedulers against a, 1 is better, 1 has no difference that matters, 1 is worse in throughput."
     );
     assert!(lines[1].contains(" of b is ") && lines[2].contains(" of c is ") && lines.len() == 4, "{text}");
     assert_eq!(
         lines[3],
-        "In throughput, from 2 to 4 CPUs the verdicts on 4 schedulers are 3 no difference that matters, 1 worse: a has no \
+        "In throughput, from 2 to 4 CPUs, of 4 schedulers, 3 have no change that matters, 1 is worse: a has no \
          change that matters; c loses 50 %."
     );
 }
@@ -160,7 +160,7 @@ fn suspect_and_void_runs_are_told_as_in_the_table() {
     let text = words(&runs);
     assert!(text.starts_with("On 4 CPUs, throughput of o1 is 2.61 times"), "{text}");
     assert!(
-        text.contains("\nOn 8 CPUs, there is no verdict on o1: the runs are void (ejected, starved).\n"),
+        text.contains("\nOn 8 CPUs there is no verdict on o1: its runs are void (ejected, starved).\n"),
         "{text}"
     );
     let mut runs = collapse();
@@ -168,7 +168,7 @@ fn suspect_and_void_runs_are_told_as_in_the_table() {
     let text = words(&runs);
     assert!(
         text.contains(
-            "\nOn 8 CPUs, nothing is compared: the runs of vanilla, the baseline, are void (ejected)"
+            "\nOn 8 CPUs nothing is compared: the runs of vanilla, the baseline, are void (ejected)"
         ),
         "{text}"
     );
@@ -188,4 +188,107 @@ fn several_workloads_have_a_sentence_each() {
     assert!(lines[0].starts_with("Under chat on 8 CPUs, throughput of o1 is 5.1 times"), "{text}");
     assert_eq!(lines[WORKLOADS], "The table has 1 workload more.");
     assert_eq!(in_words(&[], &[]), "");
+}
+
+/// Ejects the runs of `bad` under a workload.
+fn eject_bad(runs: &mut [RunRecord], workload: &str) {
+    let own = runs.iter_mut().filter(|run| run.scheduler == "bad" && run.workload.name == workload);
+    own.for_each(|run| run.exit.kind = ExitKind::Error);
+}
+
+#[test]
+fn a_workload_without_a_verdict_is_named() {
+    let mut runs = Vec::new();
+    for name in ["chat", "hackbench"] {
+        let mut own = [on("vanilla", 2, &FEW), on("bad", 2, &MANY)].concat();
+        own.iter_mut().for_each(|run| run.workload.name = name.into());
+        runs.extend(own);
+    }
+    eject_bad(&mut runs, "chat");
+    assert_eq!(
+        words(&runs),
+        "Under hackbench on 2 CPUs, throughput of bad is 5.1 times (4.9 to 5.3, 95 % interval) that of vanilla: better.\n\
+         Under chat on 2 CPUs there is no verdict on bad: its runs are void (ejected).\n"
+    );
+    eject_bad(&mut runs, "hackbench");
+    assert_eq!(
+        words(&runs),
+        "Nothing is compared: under chat and hackbench on 2 CPUs the runs of bad are void (ejected).\n"
+    );
+    assert_eq!(words(&runs[..3]), "Nothing is compared: there is one scheduler.\n");
+}
+
+#[test]
+fn void_runs_on_fewer_cpus_are_told_and_left_out_of_the_change() {
+    let mut runs = Vec::new();
+    for cpus in [1, 2, 4] {
+        runs.extend([on("vanilla", cpus, &FEW), on("bad", cpus, &MANY), on("o1", cpus, &MANY)].concat());
+    }
+    let own = runs.iter_mut().filter(|run| run.scheduler == "bad" && run.cpus < 4);
+    own.for_each(|run| run.exit.kind = ExitKind::Error);
+    let text = words(&runs);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[2], "On 1 and 2 CPUs there is no verdict on bad: its runs are void (ejected).",
+        "{text}"
+    );
+    assert!(lines[3].starts_with("In throughput, from 2 to 4 CPUs vanilla has no change"), "{text}");
+    assert!(lines[3].ends_with("; bad is left out for lack of figures.") && lines.len() == 4, "{text}");
+}
+
+#[test]
+fn the_opposite_verdict_on_another_number_of_cpus_is_told() {
+    let mut runs = [on("a", 1, &FEW), on("b", 1, &FEW), on("a", 8, &FEW), on("b", 8, &FEW)].concat();
+    for run in runs.iter_mut().filter(|run| run.scheduler == "b") {
+        run.metrics[0].value *= if run.cpus == 1 { 1.126 } else { 0.5 };
+    }
+    let text = words(&runs);
+    assert!(text.contains(" lower than that of a: worse; it is better on 1 CPU (+13 %).\n"), "{text}");
+    // One that is neither the best nor the worst is named too.
+    for (name, factor) in [("c", 0.4), ("d", 2.0)] {
+        for cpus in [1, 8] {
+            let mut more = on(name, cpus, &FEW);
+            more.iter_mut().for_each(|run| run.metrics[0].value *= factor);
+            runs.extend(more);
+        }
+    }
+    let text = words(&runs);
+    assert!(text.contains("\nOn 8 CPUs, b is worse, and better on 1 CPU (+13 %).\n"), "{text}");
+}
+
+#[test]
+fn the_best_is_so_by_its_verdict() {
+    let mut runs = [on("base", 2, &FEW), on("valid", 2, &[120.0, 121.0, 122.0])].concat();
+    runs.extend([on("suspect", 2, &MANY), on("wide", 2, &[20.0, 400.0, 900.0])].concat());
+    let suspect = Warning { kind: WarningKind::Starved, text: "hog".into(), count: 1, worst: None };
+    runs.iter_mut()
+        .filter(|run| run.scheduler == "suspect")
+        .for_each(|run| run.warnings.push(suspect.clone()));
+    let compared = compare(&runs, Level::P95, 1.0);
+    let own: Vec<&Comparison> = compared.iter().filter(|c| c.metric == "throughput").collect();
+    let order = |all: &[&Comparison]| {
+        sorted(all).iter().map(|c| c.candidate.scheduler.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(order(&own), "valid suspect wide");
+    assert_eq!(verdicts(&own, "difference"), "1 is better, 1 is better (suspect), 1 has no difference shown");
+    // Without a ratio, and without a number, there is an order.
+    let mut odd: Vec<Comparison> = own.into_iter().cloned().collect();
+    odd.iter_mut().for_each(|c| c.verdict = Verdict::TooFewRuns);
+    odd[0].percent = None;
+    odd[0].difference = f64::NAN;
+    odd[2].percent = Some(1e9);
+    assert_eq!(order(&odd.iter().collect::<Vec<_>>()), "wide suspect valid");
+}
+
+#[test]
+fn the_simulator_decides_no_change_inside_its_bar() {
+    let runs = collapse();
+    let mut compared = compare(&runs, Level::P95, 1.0);
+    compared.iter_mut().filter(|c| c.metric == "throughput").for_each(|c| c.heed_factor(1.8));
+    let text = in_words(&compared, &runs);
+    let line = text.lines().last().unwrap();
+    assert!(
+        line.contains("vanilla has no change decided by this simulator (-38 to -37 %, 95 % interval) (it errs by up to 80 %); o1 has no change decided"),
+        "{text}"
+    );
 }
