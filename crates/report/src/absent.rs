@@ -6,6 +6,7 @@ use crate::comparison::Comparison;
 use crate::scheduler_names::SchedulerNames;
 use crate::trust::Trust;
 use schedlab_trace::RunRecord;
+use std::collections::BTreeMap;
 
 /// What a scheduler has on some number of CPUs.
 #[derive(Clone, Copy, PartialEq)]
@@ -32,21 +33,19 @@ pub(crate) fn absent(runs: &[&RunRecord], comparisons: &[&Comparison], metric: O
     let schedulers = distinct(runs.iter().map(|run| scheduler_label(run)));
     let mut counts = distinct(runs.iter().map(|run| run.cpus));
     counts.sort_unstable();
-    let place = |run: &RunRecord| (scheduler_label(run), run.cpus);
-    let places = distinct(runs.iter().map(|run| place(run)));
-    let sizes = places.iter().map(|at| runs.iter().filter(|run| place(run) == *at).count());
-    let most = sizes.max().unwrap_or(0);
+    let mut places: BTreeMap<(String, usize), Vec<&RunRecord>> = BTreeMap::new();
+    for run in runs {
+        places.entry((scheduler_label(run), run.cpus)).or_default().push(run);
+    }
+    let most = places.values().map(Vec::len).max().unwrap_or(0);
     let mut found: Vec<Absent> = Vec::new();
     for (at, name) in schedulers.iter().enumerate() {
-        let own = |cpus: usize| -> Vec<&RunRecord> {
-            let is_own = |run: &&RunRecord| run.cpus == cpus && scheduler_label(run) == *name;
-            runs.iter().copied().filter(is_own).collect()
-        };
+        let own = |cpus: usize| places.get(&(name.clone(), cpus)).map_or(&[][..], Vec::as_slice);
         let is_compared = |cpus: usize| {
             let here = comparisons.iter().filter(|c| c.cell.cpus == cpus);
             here.flat_map(|c| [&c.baseline, &c.candidate]).any(|side| side.scheduler == *name)
         };
-        let state = |cpus: usize| match state(&own(cpus), metric) {
+        let state = |cpus: usize| match state(own(cpus), metric) {
             State::Figures if !is_compared(cpus) && own(cpus).len() < most => State::Incomplete,
             state => state,
         };
@@ -57,7 +56,7 @@ pub(crate) fn absent(runs: &[&RunRecord], comparisons: &[&Comparison], metric: O
             if cpus.is_empty() {
                 continue;
             }
-            let runs: Vec<&RunRecord> = cpus.iter().flat_map(|cpus| own(*cpus)).collect();
+            let runs: Vec<&RunRecord> = cpus.iter().flat_map(|cpus| own(*cpus)).copied().collect();
             let lack = lack(wanted, &runs, metric);
             // Where the first scheduler has no run, the next one is the baseline.
             let is_baseline = at == 0 && wanted != State::NoRuns;

@@ -19,8 +19,8 @@ use schedlab_trace::waits::Waits;
 /// Pairs that wait shown without `-v`.
 const PAIRS_SHOWN: usize = 20;
 
-/// The result in words, or why nothing is compared, then the workloads' `own` metrics, or all with `-v`, with advice where they show little. Several workloads make one table with a
-/// ranking; `-v` has their own tables too.
+/// The result in words, or why nothing is compared. Then the workloads' `own` metrics, or all with `-v`, with advice where they show
+/// little. Several workloads make one table with a ranking; `-v` has their own tables too.
 pub fn comparison_text(document: &Document, own: impl Fn(&str, &str) -> bool, verbose: bool) -> String {
     let is_own = |c: &&Comparison| own(&c.cell.workload.name, &c.metric);
     let owned: Vec<Comparison> = document.comparisons.iter().filter(is_own).cloned().collect();
